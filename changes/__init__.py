@@ -1,0 +1,1 @@
+"""A repository task, its patch and the decision about it. Not built yet."""

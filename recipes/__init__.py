@@ -1,0 +1,1 @@
+"""What an image holds: recipes, kits, rendering, image tags."""

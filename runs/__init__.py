@@ -1,0 +1,1 @@
+"""One agent in one disposable container: the record, the lifecycle, the engines, the agents."""

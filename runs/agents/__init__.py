@@ -1,0 +1,1 @@
+"""Agents: one module each, behind the contract of `base`."""

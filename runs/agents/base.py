@@ -1,0 +1,155 @@
+"""The contract between sanduk and an agent's command line.
+
+A handler says how one agent is started and how its output is read. It starts nothing itself and
+knows nothing of containers: it turns a request into argv and environment, and records into trace
+lines and one result. docs/agents.md shows how to write one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from relay import Protocol, Provider
+
+REPORT_NAME = "REPORT.md"
+TraceKind = Literal["text", "tool", "problem", "note"]
+
+
+class AgentRefusal(Exception):
+    """The request cannot work with this agent; the text says why and what would."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a person asked of the agent. None and empty mean: not asked for."""
+
+    model: str | None = None
+    effort: str | None = None
+    max_turns: int | None = None
+    allowed_tools: str | None = None
+    permission_mode: str | None = None
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How the agent's process is started inside its container.
+
+    `argv` follows the image's entrypoint. `env` may hold the run token or, in open mode, the key:
+    it enters the container by a file and never stands in an argv. With `task_on_stdin` the task is
+    the whole standard input; otherwise it is the last element of `argv`.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    task_on_stdin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One line of the live trace. The text is the agent's own: hostile, possibly long."""
+
+    kind: TraceKind
+    text: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What the agent says it used. None means it did not say.
+
+    `input_tokens` is everything that went in, cache reads and writes included.
+    """
+
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    turns: int | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the agent's terminal record says. Evidence, not truth: supervise cross-checks it."""
+
+    ok: bool
+    text: str = ""
+    error: str = ""
+    tally: Tally = field(default_factory=Tally)
+    needs_input: bool = False
+    rate_limited: bool = False
+    resets_at: float | None = None  # epoch seconds, when the provider said
+
+
+class Reader(ABC):
+    """Reads one agent's output. A fresh one for every run.
+
+    Records are hostile: any field may be missing, null or of another type, and no method may
+    raise because of what it was given.
+    """
+
+    @abstractmethod
+    def record(self, record: dict[str, Any]) -> Iterable[Trace]:
+        """One JSON object from a line of standard output."""
+
+    def line(self, text: str) -> Iterable[Trace]:
+        """One line of standard output that is no JSON object."""
+        return ()
+
+    @abstractmethod
+    def result(self) -> Result | None:
+        """The result so far, or None when no terminal record was seen."""
+
+
+class Agent(ABC):
+    """One agent's command line. Subclass it, and offer it by the entry point `sanduk.agents`."""
+
+    name: ClassVar[str]
+    recipe: ClassVar[str]  # the shipped recipe its image is built from
+    protocols: ClassVar[tuple[Protocol, ...]]  # the ones it speaks, best first
+    honours: ClassVar[frozenset[str]] = frozenset()  # names of Request fields besides `model`
+    needs_model: ClassVar[bool] = False
+    calls_model: ClassVar[bool] = True
+    skills_dir: ClassVar[str | None] = None  # relative to the image's home
+    instructions_file: ClassVar[str | None] = None
+
+    def check(self, request: Request, provider: Provider) -> None:
+        """Raise AgentRefusal when the request cannot be honoured. Called before anything starts."""
+        self.protocol(provider)
+        for name in ("effort", "max_turns", "allowed_tools", "permission_mode", "bare"):
+            if getattr(request, name) not in (None, False) and name not in self.honours:
+                flag = "--" + name.replace("_", "-")
+                raise AgentRefusal(f"{self.name} has no equivalent of {flag}; leave it out")
+        if self.needs_model and not (request.model or provider.default_model):
+            raise AgentRefusal(
+                f"{self.name} needs --model with provider {provider.name}, which has no default"
+            )
+
+    def protocol(self, provider: Provider) -> Protocol:
+        """The wire protocol this agent and the provider share, the agent's preference first."""
+        for protocol in self.protocols:
+            if protocol in provider.protocols:
+                return protocol
+        raise AgentRefusal(
+            f"{self.name} speaks {', '.join(self.protocols)}; provider {provider.name} serves "
+            f"{', '.join(provider.protocols)}"
+        )
+
+    @abstractmethod
+    def launch(
+        self, request: Request, provider: Provider, *, task: str, root: str, credential: str
+    ) -> Launch:
+        """How to start it.
+
+        Args:
+            task: the complete text of the task, the report instruction included.
+            root: `scheme://host:port` of the relay, or of the provider in open mode; no path.
+            credential: the run token, or the key in open mode; empty when the provider has none.
+        """
+
+    @abstractmethod
+    def reader(self) -> Reader:
+        """A fresh reader."""

@@ -1,0 +1,1 @@
+"""Engines: one module each, behind the contract of `base`."""

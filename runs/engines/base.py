@@ -1,0 +1,196 @@
+"""The contract between sanduk and a container engine, and what all engines share.
+
+Only this package starts an engine's command. Containers are found by label and addressed by id,
+never by name. An engine that cannot be asked raises EngineError: nothing is ever concluded from
+an answer that did not come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+LABEL_INSTALL = "sanduk.install"  # id of the installation that made it
+LABEL_RUN = "sanduk.run"  # uid of the run it belongs to
+LABEL_ROLE = "sanduk.role"  # agent | link | network | image
+Status = Literal["created", "running", "exited", "other"]
+
+
+class EngineError(Exception):
+    """The engine did not do what was asked, or could not be asked; the text names the fix."""
+
+
+class EngineUnavailable(EngineError):
+    """No engine, or none that may be used: nothing was started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    source: str
+    target: str
+    read_only: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSpec:
+    """One container, in the words of no engine. Every one is hardened: see `Engine.create`."""
+
+    image: str
+    argv: tuple[str, ...]
+    labels: Mapping[str, str]
+    entrypoint: str | None = None
+    user: str = ""  # "uid:gid", never uid 0
+    extra_groups: tuple[int, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)  # nothing secret: `inspect` shows it
+    mounts: tuple[Mount, ...] = ()
+    workdir: str = ""
+    network: str = "none"  # none | container:<id> | the name of a network | default
+    memory: str = "4g"  # swap is set to the same: no swap
+    cpus: float = 4
+    pids: int = 1024
+    read_only_root: bool = False
+    tmpfs: tuple[str, ...] = ()
+    oci_runtime: str | None = None
+    share_userns_of: str | None = None  # id of the link, where the engine maps users (rootless)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerState:
+    """What `inspect` says: the only source of how a container ended."""
+
+    id: str
+    status: Status
+    exit_code: int | None  # None while it has not ended
+    oom_killed: bool
+    error: str
+    pid: int | None  # of its first process on this host, while running
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRow:
+    id: str
+    image: str
+    status: str
+    labels: Mapping[str, str]
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFacts:
+    id: str
+    entrypoint: tuple[str, ...]
+    labels: Mapping[str, str]
+    env: Mapping[str, str]
+    user: str
+    size_bytes: int
+    created: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What is known of the engine itself."""
+
+    version: str
+    identity: str  # changes when it is another daemon or store
+    rootless: bool
+    operating_system: str
+
+
+class Engine(ABC):
+    """A container engine. `docs/engines.md` shows that another one is one class."""
+
+    name: ClassVar[str]
+    cli: ClassVar[str]
+    shares_sockets: ClassVar[bool] = True  # a unix socket of this host can be mounted
+    max_parallel_starts: ClassVar[int] = 4
+
+    # -- the engine itself ------------------------------------------------------------------
+    @abstractmethod
+    async def ready(self) -> EngineFacts:
+        """Ask the engine who it is. Raises EngineUnavailable with the one command that helps."""
+
+    @abstractmethod
+    async def require_local(self, facts: EngineFacts) -> None:
+        """Raise EngineUnavailable when a relayed run cannot work on this daemon.
+
+        It is remote, in a virtual machine, or a confined package: found by a probe file and a
+        probe socket through a mount, within two seconds, needing no image of ours.
+        """
+
+    # -- images -----------------------------------------------------------------------------
+    @abstractmethod
+    async def image(self, tag: str) -> ImageFacts | None: ...
+
+    @abstractmethod
+    async def build(
+        self,
+        context: str,
+        tag: str,
+        *,
+        labels: Mapping[str, str],
+        build_args: Mapping[str, str],
+        on_line: Callable[[str], None],
+        no_cache: bool = False,
+        pull: bool = False,
+    ) -> None:
+        """Build the directory's Containerfile. Raises EngineError with the last lines."""
+
+    # -- containers -------------------------------------------------------------------------
+    @abstractmethod
+    async def create(self, spec: ContainerSpec) -> str:
+        """Create a container and return its id.
+
+        All capabilities dropped, no-new-privileges, init, pids, memory, swap and cpu limits,
+        log size cap, ipv6 off, `--mount` and never `-v`, labels on it.
+        """
+
+    @abstractmethod
+    async def start_attached(self, container: str) -> asyncio.subprocess.Process:
+        """Start it with its output on the returned process's stdout and stderr (both pipes).
+
+        The process is only a pipe: its exit code and its death say nothing about the container.
+        """
+
+    @abstractmethod
+    async def reattach(self, container: str) -> asyncio.subprocess.Process:
+        """Follow the output of a container that already runs, from now on."""
+
+    @abstractmethod
+    async def inspect(self, container: str) -> ContainerState | None:
+        """None when there is no such container."""
+
+    @abstractmethod
+    async def stop(self, container: str, *, grace_s: int) -> None:
+        """TERM, wait, KILL. Unknown or stopped containers are no error."""
+
+    @abstractmethod
+    async def remove(self, containers: Sequence[str]) -> None:
+        """Kill and remove them; those already gone are no error."""
+
+    @abstractmethod
+    async def containers(self, labels: Mapping[str, str]) -> list[ContainerRow]:
+        """All that carry every one of these labels, whatever their state."""
+
+    # -- networks (key-safe, and engines with a gateway link) ---------------------------------
+    @abstractmethod
+    async def create_network(self, name: str, labels: Mapping[str, str], *, internal: bool) -> str:
+        """Create a network without traffic between its containers, return its id."""
+
+    @abstractmethod
+    async def networks(self, labels: Mapping[str, str]) -> list[str]:
+        """Ids of the networks that carry these labels."""
+
+    @abstractmethod
+    async def remove_network(self, network: str) -> None:
+        """Remove it; one already gone is no error."""
+
+    # -- when we are gone ---------------------------------------------------------------------
+    @abstractmethod
+    def removal_script(self, labels: Mapping[str, str]) -> str:
+        """A line of POSIX shell that removes all containers and networks with these labels.
+
+        The undertaker runs it when the executor died; it has no Python and asks nobody.
+        """

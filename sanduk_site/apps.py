@@ -1,0 +1,5 @@
+from django.apps import AppConfig
+
+
+class SandukSiteConfig(AppConfig):
+    name = "sanduk_site"

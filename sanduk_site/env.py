@@ -1,0 +1,79 @@
+"""Typed readers of the environment, the only source of settings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
+
+
+class BadSetting(Exception):
+    """A variable that cannot be used as it is; the text names it and says what it accepts."""
+
+
+def text(name: str, default: str = "") -> str:
+    return os.environ.get(name, default).strip()
+
+
+def flag(name: str, default: bool = False) -> bool:
+    value = os.environ.get(name)
+    if value is None:
+        return default
+    if value.strip().lower() in TRUE:
+        return True
+    if value.strip().lower() in FALSE:
+        return False
+    raise BadSetting(f"{name} must be one of 1, 0, true, false, yes, no, on, off")
+
+
+def integer(name: str, default: int, *, low: int | None = None, high: int | None = None) -> int:
+    value = os.environ.get(name, "").strip()
+    if not value:
+        return default
+    try:
+        number = int(value)
+    except ValueError:
+        raise BadSetting(f"{name} must be a whole number") from None
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise BadSetting(f"{name} must be between {low} and {high}")
+    return number
+
+
+def words(name: str, default: str = "") -> list[str]:
+    """A comma-separated list, empty items dropped."""
+    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
+    value = text(name, default)
+    if value not in allowed:
+        raise BadSetting(f"{name} must be one of {', '.join(allowed)}")
+    return value
+
+
+def directory(name: str, default: Path) -> Path:
+    value = text(name)
+    return Path(value).expanduser().absolute() if value else default
+
+
+def secret(name: str) -> str:
+    """The variable, or the content of the file that ``<name>_FILE`` names.
+
+    Raises BadSetting when the file cannot be read; the value itself is never part of the message.
+    """
+    value = os.environ.get(name, "")
+    file = os.environ.get(f"{name}_FILE", "")
+    if value or not file:
+        return value.strip()
+    try:
+        return Path(file).read_text().strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
+        raise BadSetting(f"{name}_FILE cannot be read: {reason}") from None
+
+
+def state_home() -> Path:
+    """SANDUK_HOME, else the user's state directory (XDG_STATE_HOME, else ~/.local/state)."""
+    base = Path(text("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return directory("SANDUK_HOME", base / "sanduk")

@@ -1,0 +1,110 @@
+"""Settings, from the environment only. Every variable is described in docs/operations.md."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+
+from sanduk_site import env
+
+PACKAGE = Path(__file__).resolve().parent
+PROJECT = PACKAGE.parent
+
+try:
+    SANDUK_HOME = env.state_home()
+    DEBUG = env.flag("SANDUK_DEBUG")
+    SANDUK_DEFAULT_MODE = env.choice(
+        "SANDUK_DEFAULT_MODE", "sealed", ("open", "key-safe", "sealed")
+    )
+    SANDUK_RUNTIME = env.text("SANDUK_RUNTIME")
+    SANDUK_BASE_URL = env.text("SANDUK_BASE_URL", "http://127.0.0.1:8000").rstrip("/")
+    SANDUK_LEASE_SECONDS = env.integer("SANDUK_LEASE_SECONDS", 30, low=5, high=600)
+    SANDUK_REPORT_MAX_BYTES = env.integer(
+        "SANDUK_REPORT_MAX_BYTES", 2 * 2**20, low=1024, high=64 * 2**20
+    )
+    SANDUK_MIN_FREE_MB = env.integer("SANDUK_MIN_FREE_MB", 64, low=0)
+    ALLOWED_HOSTS = env.words("SANDUK_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
+    TIME_ZONE = env.text("SANDUK_TIME_ZONE", "UTC")
+    _secret_key = env.secret("SANDUK_SECRET_KEY")
+    _database_url = env.secret("DATABASE_URL")
+except env.BadSetting as exc:
+    raise ImproperlyConfigured(str(exc)) from None
+
+# The file is written by `sanduk_site.home.prepare`; before that, a key that lives as long as
+# this process is enough, because nothing has been signed yet.
+_key_file = SANDUK_HOME / "secret_key"
+SECRET_KEY = _secret_key or (
+    _key_file.read_text().strip() if _key_file.is_file() else secrets.token_urlsafe(48)
+)
+
+# immediate transactions: a reader that turns writer must wait instead of failing at once
+_SQLITE = {
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+}
+DATABASES = {
+    "default": dj_database_url.parse(
+        _database_url or f"sqlite:///{SANDUK_HOME / 'sanduk.sqlite3'}", conn_health_checks=True
+    )
+}
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    DATABASES["default"]["OPTIONS"] = {**_SQLITE, **DATABASES["default"].get("OPTIONS", {})}
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "runs",
+    "assistants",
+    "changes",
+    "sanduk_site",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "sanduk_site.urls"
+ASGI_APPLICATION = "sanduk_site.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        # a checkout keeps them at the top level, the wheel inside this package
+        "DIRS": [d for d in (PROJECT / "templates", PACKAGE / "templates") if d.is_dir()],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+STATIC_URL = "static/"
+STATIC_ROOT = SANDUK_HOME / "static"
+WHITENOISE_USE_FINDERS = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+CSRF_TRUSTED_ORIGINS = [SANDUK_BASE_URL]
+LANGUAGE_CODE = "en-us"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+}

@@ -1,0 +1,8 @@
+"""Where each page lives."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import path
+
+urlpatterns = [path("", admin.site.urls)]
