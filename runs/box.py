@@ -1,0 +1,130 @@
+"""The files of ours a container sees, and the short private directory they live in.
+
+The directory is 0700 and ours alone; what is mounted from it are single files, readable for the
+agent's uid, because nobody else can reach them on the host.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from runs.engines.base import Mount
+from runs.mounts import BOX
+from runs.refusal import Refusal
+
+ENTRY = Path(__file__).parent / "boxed" / "entry.sh"
+NOBODY = 65534
+
+
+def runtime_directory() -> Path:
+    """Where sockets live: short, on a local file system, 0700 and ours.
+
+    A socket's path is limited to 108 bytes, 104 on macOS, however long SANDUK_HOME is.
+
+    Raises Refusal when it exists and belongs to somebody else.
+    """
+    uid = os.geteuid()
+    session = os.environ.get("XDG_RUNTIME_DIR", "")
+    if uid == 0 and Path("/run").is_dir():
+        base = Path("/run/sanduk")
+    elif session and len(session) < 60 and os.access(session, os.W_OK | os.X_OK):
+        base = Path(session) / "sanduk"
+    else:
+        base = Path(tempfile.gettempdir()) / f"sanduk-{uid}"
+    try:
+        base.mkdir(mode=0o700, exist_ok=True)
+        facts = base.lstat()
+    except OSError as exc:
+        raise Refusal(f"{base} cannot be created: {exc.strerror}") from None
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != uid:
+        raise Refusal(f"{base} belongs to somebody else; remove it, or set XDG_RUNTIME_DIR")
+    if stat.S_IMODE(facts.st_mode) != 0o700:
+        base.chmod(0o700)
+    return base
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One run's private directory."""
+
+    path: Path
+
+    @property
+    def relay_socket(self) -> Path:
+        return self.path / "relay.sock"
+
+    @property
+    def rehearsal_socket(self) -> Path:
+        return self.path / "rehearsal.sock"
+
+    def network_files(self) -> tuple[Mount, ...]:
+        """`resolv.conf` and `hosts` that make every look-up fail at once, read-only."""
+        return (
+            self._file("resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"),
+            self._file("hosts", "127.0.0.1 localhost\n::1 localhost\n"),
+        )
+
+    def agent_files(
+        self, *, uid: int, gid: int, home: str, env: Mapping[str, str], stdin: str | None
+    ) -> tuple[Mount, ...]:
+        """The entry script, the environment it exports, the task, and a passwd for the uid."""
+        passwd = (
+            "root:x:0:0:root:/root:/bin/sh\n"
+            f"agent:x:{uid}:{gid}:agent:{home}:/bin/sh\n"
+            "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+        )
+        lines = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in env.items())
+        return (
+            self._file("entry", ENTRY.read_text(), mode=0o755),
+            self._file("env", lines, owner=(uid, gid)),
+            self._file("stdin", stdin or "", owner=(uid, gid)),
+            Mount(str(self._write("passwd", passwd)), "/etc/passwd"),
+        )
+
+    def _file(
+        self, name: str, text: str, *, mode: int = 0o644, owner: tuple[int, int] | None = None
+    ) -> Mount:
+        target = f"/etc/{name}" if name in ("resolv.conf", "hosts") else f"{BOX}/{name}"
+        return Mount(str(self._write(name, text, mode=mode, owner=owner)), target)
+
+    def _write(
+        self, name: str, text: str, *, mode: int = 0o644, owner: tuple[int, int] | None = None
+    ) -> Path:
+        path = self.path / name
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+            if owner is not None and os.geteuid() in (0, owner[0]):
+                # the agent alone reads what may hold a secret
+                if os.geteuid() == 0:
+                    os.fchown(descriptor, *owner)
+            else:
+                os.fchmod(descriptor, mode)
+        return path
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=False)
+
+
+def make(uid: str) -> Box:
+    """The directory of run `uid`. Raises Refusal when the host has no room or no right for it."""
+    path = runtime_directory() / uid
+    try:
+        path.mkdir(mode=0o700)
+    except OSError as exc:
+        raise Refusal(f"{path} cannot be created: {exc.strerror}") from None
+    return Box(path)
+
+
+def remove_left(uid: str) -> None:
+    """Remove the directory of a run whose process is gone; nothing there is no error."""
+    path = runtime_directory() / uid
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)

@@ -1,0 +1,73 @@
+"""Where a run says what it does: a terminal, a log, or nowhere."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO, Protocol
+
+from runs.agents.base import Trace
+from runs.visible import visible
+
+MARKS = {"text": ".", "tool": ">", "problem": "!", "note": "-"}
+COLOURS = {"text": "", "tool": "36", "problem": "33", "note": "2"}
+LINE = 160
+
+
+class Console(Protocol):
+    def progress(self, text: str) -> None:
+        """One line of what sanduk itself does."""
+
+    def trace(self, trace: Trace) -> None:
+        """One line of what the agent does. Its text is hostile."""
+
+
+class Silent:
+    """For the worker: everything is in the rows anyway."""
+
+    def progress(self, text: str) -> None:
+        pass
+
+    def trace(self, trace: Trace) -> None:
+        pass
+
+
+class Terminal:
+    """Trace on stdout, progress on stderr, colours only where a terminal reads.
+
+    Args:
+        quiet: no trace, no progress; problems and the ending still show.
+    """
+
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        out: IO[str] | None = None,
+        err: IO[str] | None = None,
+        trace_to_stderr: bool = False,
+    ) -> None:
+        self._quiet = quiet
+        self._err = err or sys.stderr
+        self._out = self._err if trace_to_stderr else (out or sys.stdout)
+
+    def progress(self, text: str) -> None:
+        if not self._quiet:
+            print(f"sanduk: {visible(text)}", file=self._err, flush=True)
+
+    def warn(self, text: str) -> None:
+        print(f"sanduk: {visible(text)}", file=self._err, flush=True)
+
+    def trace(self, trace: Trace) -> None:
+        if self._quiet:
+            return
+        text = visible(trace.text.strip(), limit=LINE)
+        if not text:
+            return
+        line = f"  {MARKS[trace.kind]} {text}"
+        colour = COLOURS[trace.kind]
+        if colour and self._out.isatty():
+            line = f"\x1b[{colour}m{line}\x1b[0m"
+        try:
+            print(line, file=self._out, flush=True)
+        except BrokenPipeError:
+            self._quiet = True  # the reader left; the run goes on

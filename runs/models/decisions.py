@@ -1,0 +1,87 @@
+"""Who decided what, and the append-only record of everything a person changed."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NoReturn
+
+from django.conf import settings
+from django.db import models
+
+from runs import clock
+
+
+class AppendOnly(models.Model):
+    """A row that is written once. There is no way to change or delete one through the ORM."""
+
+    class Meta:
+        abstract = True
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise TypeError(f"a {self._meta.verbose_name} is never changed")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(f"a {self._meta.verbose_name} is never deleted")
+
+
+class Decision(AppendOnly):
+    """One person's verdict on one exact content.
+
+    `subject` names what was decided on, as "outbox:17" or "change:4"; `digest` is the sha256 of
+    the bytes that were shown. `actor` is null for an OS account that is mapped to no site user.
+    """
+
+    class Verdict(models.TextChoices):
+        APPROVE = "approve"
+        REJECT = "reject"
+
+    subject = models.CharField(max_length=100)
+    digest = models.CharField(max_length=64)
+    verdict = models.CharField(max_length=7, choices=Verdict)
+    reason = models.TextField(blank=True)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    account = models.CharField(max_length=150, blank=True)  # the OS account, or "policy"
+    via = models.CharField(max_length=20)  # web | terminal | policy
+    at = models.DateTimeField(default=clock.now)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["at", "pk"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                name="decision_once_per_person",
+                fields=["subject", "digest", "actor"],
+                condition=models.Q(actor__isnull=False),
+            )
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(name="decision_subject", fields=["subject"])
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} of {self.subject}"
+
+
+class AuditEvent(AppendOnly):
+    """One thing a person, a command or the system did: who, when, what, to what, why."""
+
+    at = models.DateTimeField(default=clock.now)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    account = models.CharField(max_length=150, blank=True)
+    action = models.CharField(max_length=60)  # "run.stop", "outbox.approve"
+    subject = models.CharField(max_length=100, blank=True)
+    detail = models.JSONField(default=dict)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-at", "-pk"]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(name="auditevent_subject", fields=["subject"]),
+            models.Index(name="auditevent_newest", fields=["-at"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.subject}".strip()

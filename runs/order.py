@@ -1,0 +1,69 @@
+"""`Order`: everything a person asked of a run. It is stored with the run and holds no secret."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+MODES = ("open", "key-safe", "sealed")
+
+
+class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What to run and how. Every field is plain data, so a worker can execute it later.
+
+    `env` holds values that were typed in the clear; `env_names` are variables whose values the
+    executing process takes from its own environment and which are never stored.
+    """
+
+    task: str
+    workdir: str = "work"
+    agent: str = ""
+    recipe: str = ""
+    image: str = ""
+    containerfile: str = ""
+    rebuild: bool = False
+    runtime: str = ""
+    oci_runtime: str = ""
+    mode: str = "sealed"
+    no_network: bool = False
+    provider: str = "openai"
+    upstream: str = ""
+    insecure_upstream: bool = False
+    base_url: str = ""
+    network: str = ""
+    model: str = ""
+    effort: str = ""
+    max_turns: int | None = None
+    allowed_tools: str = ""
+    permission_mode: str = ""
+    bare: bool = False
+    report_instruction: bool = True
+    mounts: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    env_names: tuple[str, ...] = ()
+    cpus: float = 4
+    memory: str = "4g"
+    timeout_s: int = 900
+    idle_timeout_s: int | None = None
+    keep: bool = False
+
+    @property
+    def mode_name(self) -> str:
+        """The mode as pages and commands show it."""
+        return "no-network" if self.no_network else self.mode
+
+    @property
+    def relayed(self) -> bool:
+        return not self.no_network and self.mode != "open"
+
+    def stored(self) -> dict[str, Any]:
+        """What the run's row keeps; the task has a column of its own."""
+        kept: dict[str, Any] = msgspec.to_builtins(self)
+        del kept["task"]
+        return kept
+
+
+def restored(stored: dict[str, Any], task: str) -> Order:
+    """The order of a stored run. Raises msgspec.ValidationError when it is of another version."""
+    return msgspec.convert({**stored, "task": task}, Order)

@@ -1,0 +1,83 @@
+"""How a run ended, decided from everything that was seen. Pure: no clock, no engine, no rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from runs.agents.base import Result
+from runs.models.run import Outcome
+
+Halt = Literal["cancelled", "interrupted", "timed_out", "stalled", "link_lost", "lease_lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of one run.
+
+    Args:
+        halt: why we ended it ourselves; None when the container ended by itself.
+        halt_reason: that in words.
+        exit_code: of the container, from `inspect`; None when it could not be asked.
+        oom_killed: the engine's flag. It alone proves nothing: a child may have died.
+        result: the agent's own terminal record, or None.
+        checks_calls: this agent must have completed a relayed call to have succeeded.
+        calls_completed: how many the relay saw complete.
+        memory: the limit, for the sentence.
+    """
+
+    halt: Halt | None = None
+    halt_reason: str = ""
+    exit_code: int | None = None
+    oom_killed: bool = False
+    result: Result | None = None
+    checks_calls: bool = False
+    calls_completed: int = 0
+    memory: str = ""
+
+
+HALTED = {
+    "cancelled": Outcome.CANCELLED,
+    "interrupted": Outcome.INTERRUPTED,
+    "timed_out": Outcome.TIMED_OUT,
+    "stalled": Outcome.STALLED,
+    "link_lost": Outcome.INTERRUPTED,
+    "lease_lost": Outcome.INTERRUPTED,
+}
+
+
+def decide(seen: Seen) -> tuple[Outcome, str]:
+    """The outcome and one sentence. An exit status alone never means interrupted or cancelled."""
+    if seen.halt is not None:
+        return HALTED[seen.halt], seen.halt_reason
+    if seen.exit_code is None:
+        return Outcome.INTERRUPTED, "the engine no longer knows the container"
+    if seen.oom_killed and seen.exit_code == 137:
+        return Outcome.OUT_OF_MEMORY, f"the container used up its {seen.memory} of memory"
+    if seen.result is None:
+        return Outcome.FAILED, _without_record(seen.exit_code)
+    return _by_record(seen, seen.result)
+
+
+def _without_record(exit_code: int) -> str:
+    return f"the agent exited with {exit_code} and no terminal record"
+
+
+def _by_record(seen: Seen, result: Result) -> tuple[Outcome, str]:
+    if result.needs_input:
+        return Outcome.NEEDS_INPUT, result.error or "the agent waits for an answer"
+    if result.rate_limited and not result.ok:
+        return Outcome.RATE_LIMITED, result.error or "the provider's rate limit"
+    if not result.ok:
+        return Outcome.FAILED, result.error or "the agent reported a failure"
+    if seen.exit_code != 0:
+        return (
+            Outcome.FAILED,
+            f"the agent reported success, but its container exited with {seen.exit_code}",
+        )
+    if seen.checks_calls and not seen.calls_completed:
+        return (
+            Outcome.FAILED,
+            "the agent reported success, but the relay saw no completed model call",
+        )
+    return Outcome.SUCCEEDED, ""

@@ -1,0 +1,161 @@
+"""Appends a run's events and calls: one thread, small batches, caps that show."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from django.db import DatabaseError, connections, transaction
+
+from relay import CallRecord, Usage
+from runs import clock
+from runs.models import RelayCall, Run, RunEvent
+
+T = TypeVar("T")
+FLUSH_S = 0.5
+EVENTS_MAX = 20_000
+CALLS_MAX = 20_000
+TEXT_MAX = 4_000
+DETAIL_MAX = 8_000
+CUT = "… [cut by sanduk]"
+
+
+def _storable(text: str, limit: int) -> str:
+    """No NUL, no lone surrogate, not longer than the column is meant to hold."""
+    text = text[: limit + 1].replace("\x00", "␀").encode("utf-8", "replace").decode()
+    return text if len(text) <= limit else text[: limit - len(CUT)] + CUT
+
+
+def _number(value: Any) -> Any:
+    """Raw usage is whatever the provider wrote; JSON columns take no NaN or infinity."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {_storable(str(k), 200): _number(v) for k, v in list(value.items())[:200]}
+    if isinstance(value, list):
+        return [_number(v) for v in value[:200]]
+    return _storable(value, 1000) if isinstance(value, str) else value
+
+
+class Recorder:
+    """The one writer of a run's events and calls, and the thread all its other rows go through."""
+
+    def __init__(self, run_pk: int) -> None:
+        self._run_pk = run_pk
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="recorder")
+        self._events: list[RunEvent] = []
+        self._calls: list[RelayCall] = []
+        self._sequence = self._call_count = 0
+        self._task: asyncio.Task[None] | None = None
+        self.failure = ""  # the last database error, in words; nothing is lost silently
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._flush_often())
+
+    def event(self, kind: str, text: str, detail: str = "") -> None:
+        """Note one line. Past the cap one last line says so, and the rest is not kept."""
+        self._sequence += 1
+        if self._sequence > EVENTS_MAX:
+            return
+        if self._sequence == EVENTS_MAX:
+            kind, text, detail = "note", f"the trace is cut here, after {EVENTS_MAX:,} lines", ""
+        self._events.append(
+            RunEvent(
+                run_id=self._run_pk,
+                sequence=self._sequence,
+                at=clock.now(),
+                kind=kind,
+                text=_storable(text, TEXT_MAX),
+                detail=_storable(detail, DETAIL_MAX),
+            )
+        )
+
+    def call(self, record: CallRecord) -> None:
+        """Note one finished call of the relay."""
+        self._call_count += 1
+        if self._call_count > CALLS_MAX:
+            return
+        usage = record.usage or Usage()
+        self._calls.append(
+            RelayCall(
+                run_id=self._run_pk,
+                sequence=record.sequence,
+                method=_storable(record.method, 16),
+                path=_storable(record.path, 2000),
+                protocol=record.protocol or "",
+                model_asked=_storable(record.model_asked, 200),
+                model_answered=_storable(record.model_answered, 200),
+                status=record.status,
+                refusal=_storable(record.refusal, 500),
+                error=_storable(record.error, 500),
+                completed=record.completed,
+                started_at=dt.datetime.fromtimestamp(record.started_at, dt.UTC),
+                first_byte_at=_moment(record.first_byte_at),
+                ended_at=_moment(record.ended_at),
+                bytes_in=record.bytes_in,
+                bytes_out=record.bytes_out,
+                input_tokens=usage.input_tokens,
+                cache_read_tokens=usage.cache_read_tokens,
+                cache_write_tokens=usage.cache_write_tokens,
+                output_tokens=usage.output_tokens,
+                reasoning_tokens=usage.reasoning_tokens,
+                raw_usage=_number(record.raw_usage),
+                reported_cost_usd=record.reported_cost_usd,
+            )
+        )
+
+    async def rows(self, change: Callable[[], T]) -> T:
+        """Do a change of rows in the writer's thread, after everything noted so far."""
+        await self.flush()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, change)
+
+    async def flush(self) -> None:
+        events, self._events = self._events, []
+        calls, self._calls = self._calls, []
+        if not (events or calls):
+            return
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._thread, self._write, events, calls)
+            self.failure = ""
+        except DatabaseError as exc:
+            # kept for the next attempt: a full disk may have room again
+            self._events[:0] = events
+            self._calls[:0] = calls
+            self.failure = str(exc)
+
+    def _write(self, events: list[RunEvent], calls: list[RelayCall]) -> None:
+        with transaction.atomic():
+            RunEvent.objects.bulk_create(events)
+            RelayCall.objects.bulk_create(calls)
+            if calls:
+                refused = sum(bool(call.refusal) for call in calls)
+                completed = sum(call.completed for call in calls)
+                run = Run.objects.filter(pk=self._run_pk)
+                row = run.values("calls_relayed", "calls_refused", "calls_completed").get()
+                run.update(
+                    calls_relayed=row["calls_relayed"] + len(calls) - refused,
+                    calls_refused=row["calls_refused"] + refused,
+                    calls_completed=row["calls_completed"] + completed,
+                )
+
+    async def _flush_often(self) -> None:
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            await self.flush()
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self.flush()
+        await asyncio.get_running_loop().run_in_executor(self._thread, connections.close_all)
+        self._thread.shutdown(wait=True)
+
+
+def _moment(epoch_s: float | None) -> dt.datetime | None:
+    return None if epoch_s is None else dt.datetime.fromtimestamp(epoch_s, dt.UTC)

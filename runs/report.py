@@ -1,0 +1,104 @@
+"""The one file a run leaves for people: REPORT.md at the root of its workspace."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from dataclasses import dataclass
+
+from runs import tree
+from runs.agents.base import REPORT_NAME
+from runs.models import Run
+
+INSTRUCTION = (
+    "When the work is done, write what you found to ./REPORT.md in the working directory. "
+    "It is the only text of yours that is kept: whatever you print is thrown away with the "
+    "container."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found where the report should be. `note` says in words what is unusual."""
+
+    state: Run.Report
+    text: str = ""
+    sha256: str = ""  # of the whole file as read; of the kept part when it was cut
+    size: int | None = None
+    note: str = ""
+
+
+def with_instruction(task: str) -> str:
+    return f"{task.rstrip()}\n\n{INSTRUCTION}\n"
+
+
+def set_aside(workspace: str, uid: str) -> str:
+    """Move what is called REPORT.md out of the agent's way, and return its new name, or "".
+
+    Nothing is deleted: a person's own file stays beside the new report, under a name of its own.
+    """
+    name = f"REPORT.before-{uid}.md"
+    with tree.opened(workspace) as root:
+        try:
+            os.rename(REPORT_NAME, name, src_dir_fd=root, dst_dir_fd=root)
+        except FileNotFoundError:
+            return ""
+    return name
+
+
+def put_back(workspace: str, name: str) -> bool:
+    """Give a file that was set aside its name back, unless the agent wrote a report."""
+    with tree.opened(workspace) as root:
+        try:
+            os.stat(REPORT_NAME, dir_fd=root, follow_symlinks=False)
+            return False
+        except FileNotFoundError:
+            pass
+        try:
+            os.rename(name, REPORT_NAME, src_dir_fd=root, dst_dir_fd=root)
+        except FileNotFoundError:
+            return False
+    return True
+
+
+def collect(workspace: str, *, limit: int) -> Report:
+    """Read REPORT.md without following anything, at most `limit` bytes of it."""
+    try:
+        with tree.opened(workspace) as root:
+            content = tree.read_file(root, REPORT_NAME, limit=limit)
+    except FileNotFoundError:
+        return Report(Run.Report.MISSING)
+    except tree.NotARegularFile:
+        return Report(Run.Report.REFUSED, note=f"{REPORT_NAME} is no regular file: not read")
+    except PermissionError:
+        return Report(Run.Report.REFUSED, note=f"{REPORT_NAME} may not be read by this account")
+    digest = hashlib.sha256(content.data).hexdigest()
+    notes = []
+    text = content.data.decode("utf-8", errors="replace")
+    if "�" in text and "�".encode() not in content.data:
+        notes.append("it is not UTF-8: unreadable bytes are shown as �")
+    if content.cut:
+        notes.append(f"cut: the first {limit:,} of {content.size:,} bytes")
+        text += f"\n\n[cut here by sanduk: the first {limit:,} of {content.size:,} bytes]\n"
+    # a NUL is legal UTF-8, but no database column takes it
+    text = text.replace("\x00", "␀")
+    state = Run.Report.CUT if content.cut else Run.Report.SAVED
+    return Report(state, text, digest, content.size, "; ".join(notes))
+
+
+def copy_to(destination: str, text: str) -> None:
+    """Write the report to a path of the caller's: 0600, replaced, never through a link.
+
+    Raises OSError; the message names the destination.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(destination, flags, 0o600)
+    except OSError as exc:
+        if exc.errno == errno.ELOOP:
+            raise OSError(f"{destination} is a symbolic link; the report is not written") from None
+        raise
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        os.fchmod(descriptor, 0o600)
+        file.write(text)

@@ -1,0 +1,274 @@
+"""The seal certificate: what a probe inside the run's own network namespace found.
+
+The probe records, this module judges. A check that could not be made is said as such, never
+counted as passed.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+Verdict = Literal["closed", "open", "unknown"]
+LOOPBACK = ("127.", "::1")
+_NOT_PERMITTED = {errno.EPERM, errno.EACCES}
+# families that reach nothing outside a namespace that has only loopback
+HARMLESS_FAMILIES = {"AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"}
+HOST_PORTS_PROBED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question, its answer, and the sentence a person reads."""
+
+    name: str
+    verdict: Verdict
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Args:
+    mode: sealed or key-safe.
+    checks: every question that was asked.
+    holes: sentences of what was found open although the mode says closed.
+    vsock: AF_VSOCK sockets open in there, in spite of everything.
+    netns: inode of the probed network namespace; the agent's must be the same.
+    """
+
+    mode: str
+    checks: tuple[Check, ...]
+    holes: tuple[str, ...] = ()
+    vsock: bool = False
+    netns: int | None = None
+    probe_ms: float | None = None
+    raw: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def headline(self) -> str:
+        if self.holes:
+            return f"not {self.mode}: " + "; ".join(self.holes)
+        unknown = [check for check in self.checks if check.verdict == "unknown"]
+        doubt = (
+            f"; {len(unknown)} of {len(self.checks)} checks could not be made" if unknown else ""
+        )
+        if self.mode != "sealed":
+            return f"key-safe: the key stays on the host; LAN and internet are reachable{doubt}"
+        if self.vsock:
+            return f"sealed, but for VSOCK: a socket to the hypervisor can be opened{doubt}"
+        return f"sealed: nothing answers but the relay{doubt}"
+
+    def as_stored(self) -> dict[str, Any]:
+        return {**asdict(self), "headline": self.headline}
+
+
+class ProbeFailed(Exception):
+    """The probe did not say what it must say; the run is not sealed as far as anybody knows."""
+
+
+def questions(*, socket_path: str, port: int, limit_s: int, neighbours: list[list[Any]]) -> str:
+    """The probe's one argument: what to look at, as JSON."""
+    return msgspec.json.encode(
+        {
+            "socket": socket_path,
+            "port": port,
+            "host_addresses": host_addresses(),
+            "host_ports": open_host_ports(),
+            "neighbours": neighbours,
+            "name": f"{secrets.token_hex(8)}.sanduk-probe.example.com",
+            "limit_s": limit_s,
+        }
+    ).decode()
+
+
+def host_addresses() -> list[str]:
+    """This host's non-loopback IPv4 and IPv6 addresses, from /proc; empty where there is none."""
+    found: set[str] = set()
+    try:
+        lines = Path("/proc/net/fib_trie").read_text().splitlines()
+    except OSError:
+        lines = []
+    for line, follower in itertools.pairwise(lines):
+        if "|--" in line and "/32 host LOCAL" in follower:
+            found.add(line.split("|--")[1].strip())
+    try:
+        for line in Path("/proc/net/if_inet6").read_text().splitlines():
+            address = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(line.split()[0]))
+            if not address.startswith("fe80"):  # link-local needs an interface, which is not there
+                found.add(address)
+    except (OSError, ValueError):
+        pass
+    return sorted(a for a in found if not a.startswith(LOOPBACK))[:16]
+
+
+def open_host_ports() -> list[int]:
+    """TCP ports something on this host listens on, wildcard listeners first, from /proc."""
+    wildcard: set[int] = set()
+    bound: set[int] = set()
+    for name in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            lines = Path(name).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            local, _, state = line.split()[1:4]
+            if state != "0A":
+                continue
+            address, _, port = local.partition(":")
+            (bound if address.strip("0") else wildcard).add(int(port, 16))
+    # 22 is asked in any case, so that a host that listens nowhere is still a question
+    ports = [*sorted(wildcard), *sorted(bound - wildcard), 22]
+    return list(dict.fromkeys(ports))[:HOST_PORTS_PROBED]
+
+
+def read_probe(line: bytes) -> dict[str, Any]:
+    """The probe's one line. Raises ProbeFailed when it is no such object."""
+    try:
+        found = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError) as exc:
+        raise ProbeFailed(f"the probe's answer is not JSON: {exc}") from None
+    if not isinstance(found, dict):
+        raise ProbeFailed("the probe's answer is no object")
+    return found
+
+
+def judge(found: dict[str, Any], *, mode: str) -> Certificate:
+    """Turn what the probe recorded into a certificate. Never raises on a strange answer."""
+    checks = [
+        _interfaces(found),
+        _routes(found),
+        _name(found),
+        _targets(found, "host", "the host's own addresses and ports"),
+        _targets(found, "neighbours", "a neighbouring container"),
+        _targets(found, "metadata", "the metadata address 169.254.169.254"),
+        _ipv6(found),
+        _families(found),
+        _relay(found),
+    ]
+    sealed = mode == "sealed"
+    # off the seal, only what the mode itself promises is a hole: the relay must ask for the token
+    must_hold = {c.name for c in checks} - {"families"} if sealed else {"relay"}
+    holes = tuple(c.sentence for c in checks if c.verdict == "open" and c.name in must_hold)
+    unproved = tuple(
+        c.sentence
+        for c in checks
+        if c.verdict == "unknown" and c.name in ({"interfaces", "routes", "relay"} & must_hold)
+    )
+    netns = found.get("netns")
+    took = found.get("ms")
+    return Certificate(
+        mode=mode,
+        checks=tuple(checks),
+        holes=holes + unproved,
+        vsock=sealed and "AF_VSOCK" in _open_families(found),
+        netns=netns if isinstance(netns, int) else None,
+        probe_ms=float(took) if isinstance(took, int | float) else None,
+        raw=found,
+    )
+
+
+def _interfaces(found: dict[str, Any]) -> Check:
+    entries = found.get("interfaces")
+    if not isinstance(entries, list) or not entries:
+        return Check("interfaces", "unknown", "the network interfaces could not be listed")
+    addressed = [
+        str(e.get("name", "?"))[:32]
+        for e in entries
+        if isinstance(e, dict) and _beyond_loopback(e.get("addresses"))
+    ]
+    if addressed:
+        return Check("interfaces", "open", f"it has an address on {', '.join(addressed)}")
+    return Check("interfaces", "closed", "no address but loopback's")
+
+
+def _beyond_loopback(addresses: Any) -> bool:
+    if not isinstance(addresses, list):
+        return False
+    return any(isinstance(a, str) and not a.startswith(LOOPBACK) for a in addresses)
+
+
+def _routes(found: dict[str, Any]) -> Check:
+    routes = found.get("routes")
+    if not isinstance(routes, list):
+        return Check("routes", "unknown", "the routes could not be listed")
+    if routes:
+        return Check("routes", "open", f"it has {len(routes)} route(s) out")
+    return Check("routes", "closed", "no route out")
+
+
+def _name(found: dict[str, Any]) -> Check:
+    dns = found.get("dns")
+    if not isinstance(dns, dict) or not isinstance(dns.get("resolved"), bool):
+        return Check("dns", "unknown", "a name look-up could not be tried")
+    if dns["resolved"]:
+        return Check("dns", "open", "a made-up name resolves, so look-ups leave the box")
+    took = dns.get("ms")
+    spoken = f" after {took:.0f} ms" if isinstance(took, int | float) else ""
+    return Check("dns", "closed", f"a made-up name does not resolve, and fails{spoken}")
+
+
+def _targets(found: dict[str, Any], name: str, what: str) -> Check:
+    tried = found.get(name)
+    tried = [tried] if isinstance(tried, dict) else tried
+    entries = [t for t in tried if isinstance(t, dict)] if isinstance(tried, list) else None
+    if entries is None or (not entries and name != "neighbours"):
+        return Check(name, "unknown", f"{what} could not be tried")
+    if not entries:
+        return Check(name, "closed", "no neighbouring container exists to be tried")
+    reached = [f"{t.get('address')}:{t.get('port')}" for t in entries if t.get("open") is True]
+    if reached:
+        return Check(name, "open", f"{what} answer: {', '.join(reached[:4])}")
+    return Check(name, "closed", f"{what} do not answer ({len(entries)} tried)")
+
+
+def _ipv6(found: dict[str, Any]) -> Check:
+    seen = found.get("ipv6")
+    if not isinstance(seen, dict) or not isinstance(seen.get("open"), bool):
+        return Check("ipv6", "unknown", "IPv6 could not be tried")
+    if seen["open"]:
+        return Check("ipv6", "open", "an IPv6 address outside can be reached")
+    return Check("ipv6", "closed", "no IPv6 way out")
+
+
+def _open_families(found: dict[str, Any]) -> list[str]:
+    families = found.get("families")
+    if not isinstance(families, dict):
+        return []
+    return sorted(str(name) for name, opens in families.items() if opens is True)
+
+
+def _families(found: dict[str, Any]) -> Check:
+    if not isinstance(found.get("families"), dict):
+        return Check("families", "unknown", "the socket families could not be tried")
+    strange = [name for name in _open_families(found) if name not in HARMLESS_FAMILIES]
+    if strange:
+        return Check("families", "open", f"sockets of {', '.join(strange)} can be opened")
+    return Check("families", "closed", "no socket family but IP, Unix and netlink opens")
+
+
+def _relay(found: dict[str, Any]) -> Check:
+    relay = found.get("relay")
+    status = relay.get("status_without_token") if isinstance(relay, dict) else None
+    if status == 401:
+        return Check("relay", "closed", "the relay answers, and refuses whoever has no token")
+    if isinstance(status, int) and not isinstance(status, bool):
+        return Check("relay", "open", f"the relay answers {status} to whoever has no token")
+    return Check("relay", "unknown", "the relay could not be reached through the link")
+
+
+def same_namespace(certificate: Certificate, pid: int | None) -> bool | None:
+    """Whether process `pid` lives in the probed namespace; None when this cannot be looked up."""
+    if pid is None or certificate.netns is None:
+        return None
+    try:
+        return Path(f"/proc/{pid}/ns/net").stat().st_ino == certificate.netns
+    except OSError:
+        return None

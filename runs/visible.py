@@ -1,0 +1,35 @@
+"""Making hostile text safe to print: nothing it holds can move the cursor or hide."""
+
+from __future__ import annotations
+
+import unicodedata
+
+# left-to-right and right-to-left overrides, isolates, and the invisible characters around them
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def visible(text: str, *, limit: int | None = None, lines: bool = False) -> str:
+    """`text` with every control, bidirectional and zero-width character written as `\\xNN`.
+
+    Args:
+        limit: at most this many characters of the result, an ellipsis where it was cut.
+        lines: keep line feeds and tabs.
+    """
+    if limit is not None:
+        text = text[: limit + 1]
+    if not text.isprintable():
+        text = "".join(_shown(c, lines=lines) for c in text)
+    if limit is not None and len(text) > limit:
+        return text[: max(limit - 1, 0)] + "…"
+    return text
+
+
+def _shown(char: str, *, lines: bool) -> str:
+    if lines and char in "\n\t":
+        return char
+    if char in "\n\t\r":
+        return " "
+    if unicodedata.category(char) in _HIDDEN:
+        code = ord(char)
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return char

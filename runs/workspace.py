@@ -1,0 +1,98 @@
+"""The directory an agent works in: who owns it decides who the agent is.
+
+A container's root could leave a set-uid root file in a bind mount even without a capability, so
+no agent ever runs as uid 0. Nothing is chowned silently.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from runs.mounts import check_outside_state, holds_engine_socket
+from runs.refusal import Refusal
+
+UNPRIVILEGED = 1000  # who owns what root has us make
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Args:
+    path: resolved, without a link in it.
+    uid, gid: who the agent runs as.
+    created: it was made for this run.
+    note: what a person should know about it, or "".
+    """
+
+    path: Path
+    uid: int
+    gid: int
+    created: bool = False
+    note: str = ""
+
+
+def resolve(text: str) -> Path:
+    """The real path of a workspace that may not exist yet. Raises Refusal for a loop of links."""
+    try:
+        return Path(text).expanduser().resolve()
+    except (OSError, RuntimeError) as exc:
+        raise Refusal(f"--workdir {text} cannot be resolved: {exc}") from None
+
+
+def check(text: str, *, state: Path) -> Workspace:
+    """What the workspace is or would be, without touching anything. Raises Refusal."""
+    path = resolve(text)
+    if path == Path("/"):
+        raise Refusal("--workdir / would give the whole host to an agent")
+    check_outside_state(f"--workdir {text}", path, state)
+    if not path.exists():
+        uid, gid = os.geteuid(), os.getegid()
+        if uid == 0:
+            uid, gid = UNPRIVILEGED, UNPRIVILEGED
+        return Workspace(path, uid, gid, created=True, note=f"created {path}")
+    facts = path.stat()
+    if not stat.S_ISDIR(facts.st_mode):
+        raise Refusal(f"--workdir {text} is no directory")
+    if holds_engine_socket(path):
+        raise Refusal(f"--workdir {text} holds an engine's socket, which is root on this host")
+    _check_owner(path, facts)
+    linked = Path(text).expanduser().is_symlink()
+    return Workspace(
+        path,
+        facts.st_uid,
+        facts.st_gid or facts.st_uid,
+        note=f"{text} is a link to {path}" if linked else "",
+    )
+
+
+def _check_owner(path: Path, facts: os.stat_result) -> None:
+    quoted = shlex.quote(str(path))
+    caller = os.geteuid()
+    if facts.st_uid == 0:
+        owner = f"{caller}:{os.getegid()}" if caller else f"{UNPRIVILEGED}:{UNPRIVILEGED}"
+        sudo = "sudo " if caller else ""
+        raise Refusal(
+            f"{path} belongs to root, and no agent runs as root; give it away with: "
+            f"{sudo}chown -R {owner} {quoted}"
+        )
+    if facts.st_mode & 0o300 != 0o300:
+        raise Refusal(f"the agent could not write in {path}; allow it with: chmod u+wx {quoted}")
+    if caller != 0 and not os.access(path, os.W_OK | os.X_OK):
+        raise Refusal(
+            f"you may not write in {path}; take it over with: sudo chown {caller} {quoted}"
+        )
+
+
+def prepare(workspace: Workspace) -> None:
+    """Make a workspace that `check` found missing. Raises Refusal when that is not possible."""
+    if not workspace.created:
+        return
+    try:
+        workspace.path.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            os.chown(workspace.path, workspace.uid, workspace.gid)
+    except OSError as exc:
+        raise Refusal(f"{workspace.path} cannot be created: {exc.strerror}") from None
