@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 from relay import Protocol, Provider
 
 REPORT_NAME = "REPORT.md"
+ARGV_ELEMENT_BYTES = 131_071  # Linux: MAX_ARG_STRLEN, 32 pages, less the closing NUL
 TraceKind = Literal["text", "tool", "problem", "note"]
 
 
@@ -73,7 +74,11 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the agent's terminal record says. Evidence, not truth: supervise cross-checks it."""
+    """What the agent's terminal record says. Evidence, not truth: supervise cross-checks it.
+
+    `needs_input` is a structured sign that the agent's last act was to ask for an answer or a
+    permission; it may stand beside `ok`, since an agent that asks usually ends without an error.
+    """
 
     ok: bool
     text: str = ""
@@ -111,6 +116,8 @@ class Agent(ABC):
     recipe: ClassVar[str]  # the shipped recipe its image is built from
     protocols: ClassVar[tuple[Protocol, ...]]  # the ones it speaks, best first
     honours: ClassVar[frozenset[str]] = frozenset()  # names of Request fields besides `model`
+    efforts: ClassVar[tuple[str, ...]] = ()  # the values of `effort` it really takes
+    takes_stdin: ClassVar[bool] = False  # the task is its standard input, of any length
     needs_model: ClassVar[bool] = False
     calls_model: ClassVar[bool] = True
     skills_dir: ClassVar[str | None] = None  # relative to the image's home
@@ -123,9 +130,31 @@ class Agent(ABC):
             if getattr(request, name) not in (None, False) and name not in self.honours:
                 flag = "--" + name.replace("_", "-")
                 raise AgentRefusal(f"{self.name} has no equivalent of {flag}; leave it out")
+        if request.effort is not None and request.effort not in self.efforts:
+            raise AgentRefusal(
+                f"{self.name} does not know --effort {request.effort!r}; "
+                f"it takes {', '.join(self.efforts)}"
+            )
         if self.needs_model and not (request.model or provider.default_model):
             raise AgentRefusal(
                 f"{self.name} needs --model with provider {provider.name}, which has no default"
+            )
+
+    def check_task(self, task: str) -> None:
+        """Raise AgentRefusal when the complete text of the task cannot be handed over."""
+        if not task.strip():
+            raise AgentRefusal("the task is empty; say what the agent should do")
+        if self.takes_stdin:
+            return
+        if "\0" in task:
+            raise AgentRefusal(
+                f"{self.name} takes the task as an argument, which holds no NUL byte"
+            )
+        size = len(task.encode("utf-8", "surrogateescape"))
+        if size > ARGV_ELEMENT_BYTES:
+            raise AgentRefusal(
+                f"{self.name} takes the task as an argument, at most {ARGV_ELEMENT_BYTES:,} bytes; "
+                f"this one has {size:,}. Put the long part into a file of the working directory"
             )
 
     def protocol(self, provider: Provider) -> Protocol:
@@ -142,7 +171,7 @@ class Agent(ABC):
     def launch(
         self, request: Request, provider: Provider, *, task: str, root: str, credential: str
     ) -> Launch:
-        """How to start it.
+        """How to start it. `check` and `check_task` have passed.
 
         Args:
             task: the complete text of the task, the report instruction included.

@@ -1,0 +1,203 @@
+"""pi, measured at 1.6.0.
+
+The task goes in on standard input: 1 MiB, a leading dash, quotes and newlines arrive as they are,
+less white space at both ends. Its exit code is 0 after a failure too: only the records tell.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from relay import Protocol, Provider
+from runs.agents.base import Agent, AgentRefusal, Launch, Reader, Request, Result, Tally, Trace
+from runs.agents.evidence import (
+    ANSWER_CHARS,
+    count,
+    dollars,
+    mapping,
+    mappings,
+    sentence,
+    shown,
+    text_of,
+    total,
+)
+
+KEY_ENV = "PI_RELAY_KEY"
+MODELS_ENV = "SANDUK_MODELS_JSON"  # the image's entrypoint writes it to pi's models.json
+QUIET = {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
+APIS: dict[Protocol, str] = {
+    "openai-chat": "openai-completions",
+    "anthropic-messages": "anthropic-messages",
+    "openai-responses": "openai-responses",
+}
+TOOLS = ("read", "bash", "edit", "write", "grep", "find", "ls")
+_BEYOND_HIGH = ("xhigh", "max")  # pi lowers these to high unless the model maps them
+# "429: {...}" of Chat, "429 {...}" of Messages, "sanduk API error (429): {...}" of Responses
+_RATE_LIMITED = re.compile(r"^429\b|\(429\)")
+
+
+class Pi(Agent):
+    name = "pi"
+    recipe = "pi"
+    protocols = ("openai-chat", "anthropic-messages", "openai-responses")
+    honours = frozenset({"effort", "allowed_tools", "bare"})
+    efforts = ("minimal", "low", "medium", "high", "xhigh", "max")
+    takes_stdin = True
+    needs_model = True
+    skills_dir = ".agents/skills"
+    instructions_file = ".pi/agent/AGENTS.md"
+
+    def check(self, request: Request, provider: Provider) -> None:
+        super().check(request, provider)
+        if request.effort in _BEYOND_HIGH and self.protocol(provider) == "anthropic-messages":
+            raise AgentRefusal(
+                f"pi sends --effort {request.effort} to provider {provider.name} as high; "
+                "say --effort high"
+            )
+        for word in (request.allowed_tools or "").split(","):
+            tool = word.strip()
+            if tool not in TOOLS and tool.lower() in TOOLS:
+                # An unknown name is no error to pi: it would work without any tool.
+                raise AgentRefusal(f"pi knows no tool {tool}; it is called {tool.lower()}")
+
+    def launch(
+        self, request: Request, provider: Provider, *, task: str, root: str, credential: str
+    ) -> Launch:
+        model = request.model or provider.default_model
+        argv = ["--print", "--mode", "json", "--no-session", "--no-approve"]
+        argv += ["--model", f"sanduk/{model}"]
+        if request.effort:
+            argv += ["--thinking", request.effort]
+        if request.allowed_tools:
+            argv += ["--tools", request.allowed_tools]
+        if request.bare:
+            argv += ["--no-context-files", "--no-extensions", "--no-skills"]
+            argv.append("--no-prompt-templates")
+        env = {
+            **QUIET,
+            KEY_ENV: credential or "none",  # pi asks for a login when it has no key at all
+            MODELS_ENV: self._models_json(request, provider, model, root),
+        }
+        return Launch(tuple(argv), env, task_on_stdin=True)
+
+    def _models_json(self, request: Request, provider: Provider, model: str, root: str) -> str:
+        protocol = self.protocol(provider)
+        base = root + provider.prefix
+        if protocol == "anthropic-messages":  # pi appends /v1/messages itself
+            base = root + provider.prefix.removesuffix("/v1")
+        entry: dict[str, Any] = {"id": model}
+        if request.effort:
+            entry["reasoning"] = True
+            entry["thinkingLevelMap"] = {level: level for level in _BEYOND_HIGH}
+        made = {
+            "name": "sanduk relay",
+            "baseUrl": base,
+            "api": APIS[protocol],
+            "apiKey": f"${KEY_ENV}",
+            "models": [entry],
+        }
+        return json.dumps({"providers": {"sanduk": made}}, separators=(",", ":"))
+
+    def reader(self) -> PiReader:
+        return PiReader()
+
+
+class PiReader(Reader):
+    """Reads `--mode json`. It ends with `agent_end`, unless that announces a retry, and then
+    `agent_settled`; whether it went well stands in the assistant's last `message_end`."""
+
+    def __init__(self) -> None:
+        self._ended = False
+        self._answered = False
+        self._error = ""
+        self._text = ""
+        self._turns = 0
+        self._input: int | None = None
+        self._cached: int | None = None
+        self._output: int | None = None
+        self._cost: float | None = None
+
+    def record(self, record: dict[str, Any]) -> Iterable[Trace]:
+        kind = record.get("type")
+        if kind == "message_end":
+            return self._message(mapping(record.get("message")))
+        if kind == "tool_execution_start":
+            name = text_of(record.get("toolName"), 200) or "tool"
+            return [Trace("tool", name, shown(record.get("args")))]
+        if kind == "tool_execution_end":
+            return _tool_end(record)
+        if kind == "auto_retry_start":
+            attempt, most = count(record.get("attempt")), count(record.get("maxAttempts"))
+            why = sentence(record.get("errorMessage")) or "unknown"
+            return [Trace("problem", f"retrying, {attempt or '?'} of {most or '?'}: {why}")]
+        self._lifecycle(record)
+        return ()
+
+    def result(self) -> Result | None:
+        if not self._ended:
+            return None
+        error = self._error or ("" if self._answered else "the agent ended without an answer")
+        return Result(
+            ok=not error,
+            text=self._text,
+            error=error,
+            tally=Tally(self._input, self._cached, self._output, self._turns, self._cost),
+            rate_limited=bool(_RATE_LIMITED.search(error)),
+        )
+
+    def _lifecycle(self, record: dict[str, Any]) -> None:
+        kind = record.get("type")
+        if kind == "agent_start":
+            self._ended = False
+        elif kind == "agent_end":
+            self._ended = not record.get("willRetry")
+        elif kind == "agent_settled":
+            self._ended = True
+            if record.get("aborted") is True:
+                self._error = self._error or "the agent says it was aborted"
+        elif kind == "auto_retry_end" and record.get("success") is False:
+            self._error = sentence(record.get("finalError")) or "every retry failed"
+
+    def _message(self, message: dict[str, Any]) -> list[Trace]:
+        if message.get("role") != "assistant":
+            return []
+        self._add_usage(mapping(message.get("usage")))
+        reason = message.get("stopReason")
+        if reason in ("error", "aborted"):
+            self._error = sentence(message.get("errorMessage")) or f"the model call ended: {reason}"
+            return [Trace("problem", self._error)]
+        self._error = ""
+        self._answered = True
+        self._turns += 1
+        blocks = [b for b in mappings(message.get("content")) if b.get("type") == "text"]
+        said = "\n".join(filter(None, (text_of(b.get("text"), ANSWER_CHARS) for b in blocks)))
+        if not said:
+            return []
+        self._text = text_of(said, ANSWER_CHARS)
+        return [Trace("text", text_of(said))]
+
+    def _add_usage(self, usage: dict[str, Any]) -> None:
+        read = usage.get("cacheRead")
+        went_in = total(usage.get("input"), read, usage.get("cacheWrite"))
+        self._input = total(self._input, went_in)
+        self._cached = total(self._cached, read)
+        self._output = total(self._output, usage.get("output"))
+        # A model pi has no prices of counts as 0, which would read as free.
+        cost = dollars(mapping(usage.get("cost")).get("total"))
+        if cost:
+            self._cost = dollars((self._cost or 0) + cost)
+
+
+def _tool_end(record: dict[str, Any]) -> list[Trace]:
+    if record.get("isError") is not True:
+        return []
+    name = text_of(record.get("toolName"), 200) or "tool"
+    content = mappings(mapping(record.get("result")).get("content"))
+    return [Trace("problem", f"{name} failed", shown("\n".join(map(_block_text, content))))]
+
+
+def _block_text(block: dict[str, Any]) -> str:
+    return text_of(block.get("text"))

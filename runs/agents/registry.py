@@ -1,0 +1,109 @@
+"""Which agents there are: the built-in ones, then what other packages offer.
+
+A package offers one by an entry point of the group `sanduk.agents`, named as the agent is. One
+that cannot be loaded is named and left out; none can take a built-in's name. `module:Class` loads
+one that no package offers: it imports that module, so it is for people at a terminal only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+
+from runs.agents.base import Agent, AgentRefusal
+
+GROUP = "sanduk.agents"
+BUILT_IN = {
+    "claude": "runs.agents.claude:Claude",
+    "codex": "runs.agents.codex:Codex",
+    "pi": "runs.agents.pi:Pi",
+}
+
+
+def get_agent(name: str) -> Agent:
+    """The agent of that name, or of `module:Class`.
+
+    Raises:
+        AgentRefusal: there is none, or it cannot be loaded; the text says which there are.
+    """
+    if name in BUILT_IN:
+        return _load(BUILT_IN[name])
+    if ":" in name:
+        return _load(name)
+    found = _offered(name)
+    if not found:
+        raise AgentRefusal(f"no agent is called {name!r}; there are {', '.join(agent_names())}")
+    return _from_entry_point(found[0])
+
+
+def agent_names() -> tuple[str, ...]:
+    """Every agent that can be loaded: the built-in ones first, then the others by name."""
+    return (*BUILT_IN, *_plugins()[0])
+
+
+def plugin_problems() -> tuple[str, ...]:
+    """One sentence for each offered agent that was left out."""
+    return _plugins()[1]
+
+
+def _plugins() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    names: list[str] = []
+    problems: list[str] = []
+    for point in _offered():
+        if point.name in BUILT_IN:
+            problems.append(f"{_source(point)} offers {point.name}, which is built in; left out")
+        elif point.name in names:
+            problems.append(f"{_source(point)} offers {point.name} a second time; left out")
+        else:
+            try:
+                _from_entry_point(point)
+            except AgentRefusal as refusal:
+                problems.append(str(refusal))
+            else:
+                names.append(point.name)
+    return tuple(names), tuple(problems)
+
+
+def _offered(name: str | None = None) -> list[EntryPoint]:
+    every = entry_points(group=GROUP)
+    points: Iterable[EntryPoint] = every if name is None else every.select(name=name)
+    # A path that stands twice on sys.path gives the same offer twice.
+    return sorted(set(points), key=lambda point: (point.name, _source(point), point.value))
+
+
+def _from_entry_point(point: EntryPoint) -> Agent:
+    agent = _load(point.value, source=_source(point))
+    if agent.name != point.name:
+        raise AgentRefusal(
+            f"{_source(point)} offers {point.name}, but its class calls itself {agent.name}"
+        )
+    return agent
+
+
+def _source(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "a package"
+
+
+def _load(path: str, *, source: str = "") -> Agent:
+    module_name, _, class_name = path.partition(":")
+    where = f"{path} of {source}" if source else path
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except (Exception, SystemExit) as error:  # somebody else's module may raise anything
+        raise AgentRefusal(f"agent {where} cannot be loaded: {_reason(error)}") from error
+    if not (inspect.isclass(found) and issubclass(found, Agent)):
+        raise AgentRefusal(f"agent {where} is no subclass of runs.agents.base.Agent")
+    missing = [name for name in ("name", "recipe", "protocols") if not hasattr(found, name)]
+    missing += sorted(found.__abstractmethods__)
+    if missing:
+        raise AgentRefusal(f"agent {where} lacks {', '.join(missing)}")
+    try:
+        return found()
+    except (Exception, SystemExit) as error:
+        raise AgentRefusal(f"agent {where} cannot be made: {_reason(error)}") from error
+
+
+def _reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
