@@ -125,7 +125,8 @@ class Agent(ABC):
 
     def check(self, request: Request, provider: Provider) -> None:
         """Raise AgentRefusal when the request cannot be honoured. Called before anything starts."""
-        self.protocol(provider)
+        if self.calls_model:
+            self.protocol(provider)
         for name in ("effort", "max_turns", "allowed_tools", "permission_mode", "bare"):
             if getattr(request, name) not in (None, False) and name not in self.honours:
                 flag = "--" + name.replace("_", "-")

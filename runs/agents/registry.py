@@ -8,11 +8,13 @@ one that no package offers: it imports that module, so it is for people at a ter
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from runs.agents.base import Agent, AgentRefusal
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "sanduk.agents"
 BUILT_IN = {
@@ -67,6 +69,8 @@ def _plugins() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _offered(name: str | None = None) -> list[EntryPoint]:
+    from importlib.metadata import entry_points  # 20 ms that a built-in agent does not need
+
     every = entry_points(group=GROUP)
     points: Iterable[EntryPoint] = every if name is None else every.select(name=name)
     # A path that stands twice on sys.path gives the same offer twice.
@@ -93,7 +97,7 @@ def _load(path: str, *, source: str = "") -> Agent:
         found = getattr(importlib.import_module(module_name), class_name)
     except (Exception, SystemExit) as error:  # somebody else's module may raise anything
         raise AgentRefusal(f"agent {where} cannot be loaded: {_reason(error)}") from error
-    if not (inspect.isclass(found) and issubclass(found, Agent)):
+    if not (isinstance(found, type) and issubclass(found, Agent)):
         raise AgentRefusal(f"agent {where} is no subclass of runs.agents.base.Agent")
     missing = [name for name in ("name", "recipe", "protocols") if not hasattr(found, name)]
     missing += sorted(found.__abstractmethods__)
