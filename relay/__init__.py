@@ -1,6 +1,84 @@
-"""What a run may say to the outside: providers, protocols, policy, metering, the ASGI app."""
+"""What a run may say to the outside: providers, protocols, policy, metering, the ASGI app.
 
-from relay.providers import Provider, Route
-from relay.records import CallRecord, Ledger, Protocol, Usage
+The names below are the public interface. Each is imported when it is first used, since most of
+sanduk needs no more than a provider's record and a command must start quickly.
+"""
 
-__all__ = ["CallRecord", "Ledger", "Protocol", "Provider", "Route", "Usage"]
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from relay.app import create_app
+    from relay.credential import Credential, InvalidCredential
+    from relay.endpoints import Endpoint, InvalidUpstream
+    from relay.policy import Policy
+    from relay.providers import (
+        InvalidProvider,
+        Provider,
+        Route,
+        UnknownProvider,
+        get_provider,
+        provider_names,
+        with_upstream,
+    )
+    from relay.records import CallRecord, Ledger, Protocol, Usage
+    from relay.rehearsal import create_rehearsal_app
+    from relay.server import serving
+    from relay.sockets import bind_unix
+
+_MODULES = {
+    "create_app": "app",
+    "Credential": "credential",
+    "InvalidCredential": "credential",
+    "Endpoint": "endpoints",
+    "InvalidUpstream": "endpoints",
+    "Policy": "policy",
+    "InvalidProvider": "providers",
+    "Provider": "providers",
+    "Route": "providers",
+    "UnknownProvider": "providers",
+    "get_provider": "providers",
+    "provider_names": "providers",
+    "with_upstream": "providers",
+    "CallRecord": "records",
+    "Ledger": "records",
+    "Protocol": "records",
+    "Usage": "records",
+    "create_rehearsal_app": "rehearsal",
+    "serving": "server",
+    "bind_unix": "sockets",
+}
+
+__all__ = [
+    "CallRecord",
+    "Credential",
+    "Endpoint",
+    "InvalidCredential",
+    "InvalidProvider",
+    "InvalidUpstream",
+    "Ledger",
+    "Policy",
+    "Protocol",
+    "Provider",
+    "Route",
+    "UnknownProvider",
+    "Usage",
+    "bind_unix",
+    "create_app",
+    "create_rehearsal_app",
+    "get_provider",
+    "provider_names",
+    "serving",
+    "with_upstream",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module 'relay' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"relay.{module}"), name)
+    globals()[name] = value
+    return value

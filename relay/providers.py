@@ -1,10 +1,35 @@
-"""Whose model API a run may call: host, routes, protocol, credential header."""
+"""Whose model API a run may call: host, routes, protocol, credential header.
+
+The records are in `providers.toml`, beside this file, with the meaning of each key.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import functools
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any, Literal, get_args
 
+from relay.endpoints import InvalidUpstream, is_loopback, parse_endpoint
 from relay.records import Protocol
+
+TokenHeader = Literal["x-api-key", "bearer"]
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
+_PATH = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
+_METHODS = frozenset({"GET", "POST"})
+_ENDPOINT_KEYS = frozenset({"scheme", "host", "port"})
+
+
+class UnknownProvider(ValueError):
+    """There is no provider of that name; the text lists those there are."""
+
+
+class InvalidProvider(ValueError):
+    """A provider record that cannot be read; the text names the record and the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +40,7 @@ class Route:
     methods: frozenset[str] = frozenset({"POST"})
     protocol: Protocol | None = None
     query: frozenset[str] = frozenset()  # the query keys that may pass
+    accepts: frozenset[TokenHeader] = frozenset({"bearer"})  # where the run token may stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +64,145 @@ class Provider:
     def protocols(self) -> tuple[Protocol, ...]:
         """The protocols it serves, in the order of its routes."""
         return tuple(dict.fromkeys(r.protocol for r in self.routes if r.protocol))
+
+    @property
+    def accepts(self) -> frozenset[TokenHeader]:
+        """Every header some route takes the run token in."""
+        return frozenset().union(*(route.accepts for route in self.routes))
+
+
+def provider_names() -> tuple[str, ...]:
+    """The providers sanduk knows, in the order of its file."""
+    return tuple(_shipped())
+
+
+def get_provider(name: str) -> Provider:
+    """The provider of that name.
+
+    Raises:
+        UnknownProvider: there is none.
+    """
+    try:
+        return _shipped()[name]
+    except KeyError:
+        known = ", ".join(provider_names())
+        raise UnknownProvider(f"no provider {name!r}; there are {known}") from None
+
+
+def with_upstream(provider: Provider, upstream: str, *, insecure: bool = False) -> Provider:
+    """The same provider at another address.
+
+    Args:
+        upstream: `scheme://host:port`, https unless a scheme is given; no path, query or userinfo.
+        insecure: allow plaintext to a host that is not this machine.
+
+    Raises:
+        InvalidUpstream: the address is none, or would send the key in plaintext over a network.
+    """
+    endpoint = parse_endpoint(upstream)
+    if endpoint.scheme == "http" and not insecure and not is_loopback(endpoint.host):
+        raise InvalidUpstream(
+            "plaintext http to another machine shows the key to the network: use https, "
+            "or --insecure-upstream if you trust that network"
+        )
+    return replace(provider, scheme=endpoint.scheme, host=endpoint.host, port=endpoint.port)
+
+
+def load_providers(text: str) -> dict[str, Provider]:
+    """Read provider records from TOML.
+
+    Raises:
+        InvalidProvider: for a key that is unknown, missing or of another type.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidProvider(f"the provider file is no TOML: {error}") from None
+    return {name: _provider(name, record) for name, record in document.items()}
+
+
+@functools.cache
+def _shipped() -> Mapping[str, Provider]:
+    return load_providers(resources.files("relay").joinpath("providers.toml").read_text("utf-8"))
+
+
+_PROVIDER_TYPES: dict[str, type] = {
+    "scheme": str,
+    "host": str,
+    "port": int,
+    "prefix": str,
+    "routes": list,
+    "auth_header": str,
+    "auth_scheme": str,
+    "key_env": str,
+    "needs_key": bool,
+    "base_url_env": str,
+    "default_model": str,
+    "reports_cost": bool,
+    "adds_usage_option": bool,
+}
+_ROUTE_TYPES: dict[str, type] = {
+    "path": str,
+    "methods": list,
+    "protocol": str,
+    "query": list,
+    "accepts": list,
+}
+
+
+def _provider(name: str, record: object) -> Provider:
+    if not _NAME.fullmatch(name):
+        raise InvalidProvider(f"provider {name!r}: a name is lower-case letters, digits and dashes")
+    values = _checked(f"provider {name}", record, _PROVIDER_TYPES, ("scheme", "host", "routes"))
+    try:
+        text = f"{values['scheme']}://{values['host']}"
+        endpoint = parse_endpoint(text if "port" not in values else f"{text}:{values['port']}")
+    except InvalidUpstream as error:
+        raise InvalidProvider(f"provider {name}: {error}") from None
+    prefix = values.setdefault("prefix", "")
+    if prefix and not _PATH.fullmatch(prefix):
+        raise InvalidProvider(f"provider {name}: prefix {prefix!r} is no canonical path")
+    header = values.get("auth_header", "authorization")
+    if not re.fullmatch(r"[a-z0-9-]+", header):
+        raise InvalidProvider(f"provider {name}: auth_header is a header name in lower case")
+    routes = tuple(_route(name, route) for route in values.pop("routes"))
+    if not routes or len({route.path for route in routes}) != len(routes):
+        raise InvalidProvider(f"provider {name}: it needs routes, each path once")
+    rest = {key: value for key, value in values.items() if key not in _ENDPOINT_KEYS}
+    port = values.get("port")
+    return Provider(
+        name=name, scheme=endpoint.scheme, host=endpoint.host, port=port, routes=routes, **rest
+    )
+
+
+def _route(name: str, record: object) -> Route:
+    where = f"a route of provider {name}"
+    values = _checked(where, record, _ROUTE_TYPES, ("path",))
+    path = values["path"]
+    if not _PATH.fullmatch(path):
+        raise InvalidProvider(f"{where}: {path!r} is no canonical path")
+    if values.get("protocol") not in (None, *get_args(Protocol)):
+        raise InvalidProvider(f"{where}: there is no protocol {values['protocol']!r}")
+    for key, allowed in (("methods", _METHODS), ("accepts", frozenset(get_args(TokenHeader)))):
+        if key in values and not (values[key] and set(map(str, values[key])) <= allowed):
+            raise InvalidProvider(f"{where}: {key} are some of {', '.join(sorted(allowed))}")
+    if not all(isinstance(key, str) and key.isidentifier() for key in values.get("query", [])):
+        raise InvalidProvider(f"{where}: query is a list of key names")
+    return Route(**{k: frozenset(v) if isinstance(v, list) else v for k, v in values.items()})
+
+
+def _checked(
+    where: str, record: object, types: Mapping[str, type], required: tuple[str, ...]
+) -> dict[str, Any]:
+    """A copy of the record, when each key is known and of its type and none is missing."""
+    if not isinstance(record, dict):
+        raise InvalidProvider(f"{where}: it is no table")
+    for key, value in record.items():
+        if key not in types:
+            raise InvalidProvider(f"{where}: unknown key {key!r}; known are {', '.join(types)}")
+        if type(value) is not types[key]:
+            raise InvalidProvider(f"{where}: {key} must be a {types[key].__name__}")
+    for key in required:
+        if key not in record:
+            raise InvalidProvider(f"{where}: {key} is missing")
+    return dict(record)
