@@ -11,6 +11,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Literal
 
 LABEL_INSTALL = "sanduk.install"  # id of the installation that made it
@@ -42,7 +43,7 @@ class ContainerSpec:
     argv: tuple[str, ...]
     labels: Mapping[str, str]
     entrypoint: str | None = None
-    user: str = ""  # "uid:gid", never uid 0
+    user: str = ""  # "uid:gid" in numbers, needed; uid 0 is refused
     extra_groups: tuple[int, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)  # nothing secret: `inspect` shows it
     mounts: tuple[Mount, ...] = ()
@@ -97,6 +98,8 @@ class EngineFacts:
     identity: str  # changes when it is another daemon or store
     rootless: bool
     operating_system: str
+    oci_runtimes: tuple[str, ...] = ()  # what `--oci-runtime` may name; empty: not told
+    missing_limits: tuple[str, ...] = ()  # of memory, swap, cpu, pids: those it cannot enforce
 
 
 class Engine(ABC):
@@ -110,14 +113,23 @@ class Engine(ABC):
     # -- the engine itself ------------------------------------------------------------------
     @abstractmethod
     async def ready(self) -> EngineFacts:
-        """Ask the engine who it is. Raises EngineUnavailable with the one command that helps."""
+        """Ask the engine who it is. Raises EngineUnavailable with the one command that helps.
+
+        That covers an engine on which no run of any mode can work: Docker from a snap, and a
+        Docker daemon that maps users (files of the workdir's owner would not be writable).
+        """
 
     @abstractmethod
-    async def require_local(self, facts: EngineFacts) -> None:
+    async def require_local(
+        self, facts: EngineFacts | None = None, *, directory: Path | None = None
+    ) -> None:
         """Raise EngineUnavailable when a relayed run cannot work on this daemon.
 
-        It is remote, in a virtual machine, or a confined package: found by a probe file and a
-        probe socket through a mount, within two seconds, needing no image of ours.
+        It is remote or in a virtual machine: found by its endpoint, its kernel, and a probe file
+        and a probe socket in `directory` (where the relay's sockets will be; default: the
+        temporary directory) through a mount, within two seconds, needing no image of ours. It may
+        be called before `ready`, which can wait long for a remote daemon. That a socket there
+        also *answers* is proved by the link's own probe, at the start of every run.
         """
 
     # -- images -----------------------------------------------------------------------------
@@ -144,7 +156,8 @@ class Engine(ABC):
         """Create a container and return its id.
 
         All capabilities dropped, no-new-privileges, init, pids, memory, swap and cpu limits,
-        log size cap, ipv6 off, `--mount` and never `-v`, labels on it.
+        log size cap, ipv6 off, our seccomp profile, `--mount` and never `-v`, labels on it. Never
+        pulls an image. Raises EngineError, naming `sanduk build` when the image is missing.
         """
 
     @abstractmethod
@@ -152,11 +165,15 @@ class Engine(ABC):
         """Start it with its output on the returned process's stdout and stderr (both pipes).
 
         The process is only a pipe: its exit code and its death say nothing about the container.
+        It runs in a session of its own. End it with `kill()`: a TERM is passed to the container.
         """
 
     @abstractmethod
     async def reattach(self, container: str) -> asyncio.subprocess.Process:
-        """Follow the output of a container that already runs, from now on."""
+        """Follow the output of a container that already runs, from now on: nothing is repeated.
+
+        What it printed while nobody was attached is gone from this stream.
+        """
 
     @abstractmethod
     async def inspect(self, container: str) -> ContainerState | None:
@@ -172,7 +189,10 @@ class Engine(ABC):
 
     @abstractmethod
     async def containers(self, labels: Mapping[str, str]) -> list[ContainerRow]:
-        """All that carry every one of these labels, whatever their state."""
+        """All that carry every one of these labels, whatever their state.
+
+        Raises EngineError when the engine cannot be asked; an empty list means there are none.
+        """
 
     # -- networks (key-safe, and engines with a gateway link) ---------------------------------
     @abstractmethod

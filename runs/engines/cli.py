@@ -1,0 +1,313 @@
+"""What docker and podman have in common: the same verbs, and JSON of the same shape."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from runs.engines import process
+from runs.engines.arguments import create_arguments, label_arguments, label_filters
+from runs.engines.base import (
+    ContainerRow,
+    ContainerSpec,
+    ContainerState,
+    Engine,
+    EngineError,
+    ImageFacts,
+    Status,
+)
+from runs.engines.failures import failure, is_missing, without_missing
+from runs.engines.process import Completed, printable
+
+QUICK_S = 30.0  # a command that only asks or deletes; a loaded disk can take seconds
+CREATE_S = 120.0  # rootless podman may copy a whole image for a new user mapping
+BUILD_S = 3600.0
+_STATUS: Mapping[str, Status] = {
+    "created": "created",
+    "configured": "created",
+    "initialized": "created",
+    "running": "running",
+    "exited": "exited",
+    "stopped": "exited",  # podman: ended, its mounts not yet taken down
+    "dead": "exited",
+}
+T = TypeVar("T")
+
+
+class _State(msgspec.Struct, rename="pascal"):
+    status: str = ""
+    exit_code: int = 0
+    oom_killed: bool = msgspec.field(name="OOMKilled", default=False)
+    error: str = ""
+    pid: int = 0
+
+
+class _Config(msgspec.Struct, rename="pascal"):
+    labels: dict[str, str] | None = None
+    image: str = ""
+
+
+class _Container(msgspec.Struct, rename="pascal"):
+    id: str
+    name: str = ""
+    state: _State = msgspec.field(default_factory=_State)
+    config: _Config = msgspec.field(default_factory=_Config)
+
+
+class _ImageConfig(msgspec.Struct, rename="pascal"):
+    entrypoint: list[str] | None = None
+    env: list[str] | None = None
+    labels: dict[str, str] | None = None
+    user: str = ""
+
+
+class _Image(msgspec.Struct, rename="pascal"):
+    id: str
+    repo_tags: list[str] | None = None
+    config: _ImageConfig | None = None
+    size: int = 0
+    created: str = ""
+
+
+class CliEngine(Engine):
+    """An engine driven by a command line tool that speaks docker's language."""
+
+    async def call(self, *words: str, timeout_s: float = QUICK_S) -> Completed:
+        return await process.run((self.cli, *words), timeout_s=timeout_s)
+
+    # -- what the engines do differently ------------------------------------------------------
+    @abstractmethod
+    def create_words(self, spec: ContainerSpec) -> list[str]:
+        """`create` with the options that only this engine has or needs."""
+
+    @abstractmethod
+    async def network_words(self) -> list[str]:
+        """The options of `network create` that keep traffic between containers off."""
+
+    def tag_names(self, tag: str) -> tuple[str, ...]:
+        """The names under which the engine lists the image `tag`."""
+        return (tag,)
+
+    # -- images -----------------------------------------------------------------------------
+    async def image(self, tag: str) -> ImageFacts | None:
+        done = await self.call("image", "inspect", tag)
+        if done.code != 0:
+            if is_missing(done.stderr):
+                return None
+            raise failure(f"cannot look up the image {printable(tag)}", done)
+        for found in self._decoded(done, list[_Image]):
+            if self._is_called(found, tag):
+                return _image_facts(found)
+        return None
+
+    def _is_called(self, found: _Image, tag: str) -> bool:
+        """An engine may find a name's relative; an id has no names to compare."""
+        names = self.tag_names(tag if ":" in tag.rpartition("/")[2] else f"{tag}:latest")
+        return found.id.removeprefix("sha256:").startswith(tag.removeprefix("sha256:")) or any(
+            name in (found.repo_tags or ()) for name in names
+        )
+
+    async def build(
+        self,
+        context: str,
+        tag: str,
+        *,
+        labels: Mapping[str, str],
+        build_args: Mapping[str, str],
+        on_line: Callable[[str], None],
+        no_cache: bool = False,
+        pull: bool = False,
+    ) -> None:
+        words = [*self.build_words(), "--file", str(Path(context, "Containerfile")), "--tag", tag]
+        words += ["--force-rm", *label_arguments(labels)]
+        for name, value in build_args.items():
+            words += ["--build-arg", f"{name}={value}"]
+        words += ["--no-cache"] if no_cache else []
+        words += ["--pull"] if pull else []
+        last: list[str] = []
+
+        def note(line: str) -> None:
+            last.append(line)
+            del last[:-12]
+            on_line(line)
+
+        code = await process.run_lines(
+            (self.cli, *words, context), note, timeout_s=BUILD_S, env=self.build_environment()
+        )
+        if code != 0:
+            told = "\n".join(f"  {line}" for line in last) or "  it said nothing"
+            raise EngineError(f"building {printable(tag)} failed; its last lines:\n{told}")
+        if await self.image(tag) is None:
+            raise EngineError(
+                f"{self.cli} built {printable(tag)} but does not have it: the builder in use keeps"
+                " images to itself (`docker buildx use default`)"
+            )
+
+    def build_words(self) -> list[str]:
+        return ["build"]
+
+    def build_environment(self) -> Mapping[str, str]:
+        return {}
+
+    # -- containers -------------------------------------------------------------------------
+    async def create(self, spec: ContainerSpec) -> str:
+        words = create_arguments(
+            spec,
+            ipv6_in_kernel=os.access("/proc/sys/net/ipv6", os.F_OK),
+            selinux=os.access("/sys/fs/selinux/enforce", os.F_OK),
+            processors=os.cpu_count() or 1,
+        )
+        done = await self.call(
+            *self.create_words(spec), *words, "--", spec.image, *spec.argv, timeout_s=CREATE_S
+        )
+        if done.code != 0:
+            raise failure("the engine refused the container", done, image=spec.image)
+        return self.full_id(done)
+
+    def full_id(self, done: Completed) -> str:
+        found = done.text.splitlines()[-1:] or [""]
+        if len(found[0]) != 64 or not found[0].isalnum():
+            raise EngineError(f"{self.cli} answered no id but {printable(done.text)!r}")
+        return found[0]
+
+    async def start_attached(self, container: str) -> asyncio.subprocess.Process:
+        return await process.start((self.cli, "start", "--attach", container))
+
+    async def reattach(self, container: str) -> asyncio.subprocess.Process:
+        # `logs --follow --since 0s` was tried: it repeats a second of output and, under a size
+        # cap, drops lines; attaching repeats and loses nothing from here on.
+        return await process.start(
+            (self.cli, "attach", "--no-stdin", "--sig-proxy=false", container)
+        )
+
+    async def inspect(self, container: str) -> ContainerState | None:
+        found = await self._inspected([container])
+        return _state(found[0]) if found else None
+
+    async def _inspected(self, ids: Sequence[str]) -> list[_Container]:
+        done = await self.call("inspect", "--type", "container", "--", *ids)
+        if done.code != 0 and not is_missing(done.stderr):
+            raise failure("cannot inspect a container", done)
+        return self._decoded(done, list[_Container]) if done.stdout.strip() else []
+
+    async def stop(self, container: str, *, grace_s: int) -> None:
+        done = await self.call(
+            "stop", "-t", str(grace_s), "--", container, timeout_s=grace_s + QUICK_S
+        )
+        if done.code != 0 and not is_missing(done.stderr):
+            state = await self.inspect(container)
+            if state is not None and state.status not in ("exited", "created"):
+                raise failure("the engine could not stop a container", done)
+
+    async def remove(self, containers: Sequence[str]) -> None:
+        if not containers:
+            return
+        done = await self.call(*self.remove_words(), "--", *containers)
+        left = without_missing(done.stderr)
+        # Two removals of one container meet: the other one does the work.
+        told = [line for line in left.splitlines() if "already in progress" not in line]
+        if done.code != 0 and "".join(told).strip():
+            raise failure("the engine could not remove a container", done)
+
+    def remove_words(self) -> list[str]:
+        return ["rm", "--force", "--volumes"]
+
+    async def containers(self, labels: Mapping[str, str]) -> list[ContainerRow]:
+        done = await self.call("ps", "--all", "--quiet", "--no-trunc", *label_filters(labels))
+        if done.code != 0:
+            raise failure("cannot list containers", done)
+        ids = done.text.split()
+        # `ps` joins labels with commas, which a value may hold as well; `inspect` does not.
+        found = await self._inspected(ids) if ids else []
+        rows = [_row(each) for each in found]
+        return [row for row in rows if labels.items() <= row.labels.items()]
+
+    # -- networks ---------------------------------------------------------------------------
+    async def create_network(self, name: str, labels: Mapping[str, str], *, internal: bool) -> str:
+        words = ["--driver", "bridge", *label_arguments(labels), *await self.network_words()]
+        words += ["--internal"] if internal else []
+        done = await self.call("network", "create", *words, "--", name)
+        if done.code != 0:
+            raise failure(f"cannot create the network {printable(name)}", done)
+        return await self.network_id(name, done)
+
+    async def network_id(self, name: str, done: Completed) -> str:
+        return self.full_id(done)
+
+    async def networks(self, labels: Mapping[str, str]) -> list[str]:
+        done = await self.call(
+            "network", "ls", "--no-trunc", "--format", "{{.ID}}", *label_filters(labels)
+        )
+        if done.code != 0:
+            raise failure("cannot list networks", done)
+        return done.text.split()
+
+    async def remove_network(self, network: str) -> None:
+        done = await self.call("network", "rm", "--", network)
+        if done.code != 0 and not is_missing(done.stderr):
+            raise failure("the engine could not remove a network", done)
+
+    # -- when we are gone -------------------------------------------------------------------
+    def removal_script(self, labels: Mapping[str, str]) -> str:
+        cli = shlex.quote(self.cli)
+        rm = shlex.join(self.remove_words())
+        chosen = shlex.join(label_filters(labels))
+        # Five rounds over two seconds: a create under way when we died appears after the first.
+        return (
+            f"for n in 1 2 3 4 5; do c=$({cli} ps -aq --no-trunc {chosen});"
+            f' [ -z "$c" ] || {cli} {rm} $c; w=$({cli} network ls -q {chosen});'
+            f' [ -z "$w" ] || {cli} network rm $w; sleep 0.5; done >/dev/null 2>&1'
+        )
+
+    def _decoded(self, done: Completed, kind: type[T]) -> T:
+        try:
+            return msgspec.json.decode(done.stdout, type=kind)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
+            raise EngineError(
+                f"{self.cli} answered what cannot be read: {printable(str(exc))}"
+            ) from None
+
+
+def _state(found: _Container) -> ContainerState:
+    status = _STATUS.get(found.state.status.lower(), "other")
+    if status == "created" and found.state.exit_code != 0:
+        status = "exited"  # it was started and its command could not be: it has ended
+    return ContainerState(
+        id=found.id,
+        status=status,
+        exit_code=found.state.exit_code if status == "exited" else None,
+        oom_killed=found.state.oom_killed,
+        error=printable(found.state.error),
+        pid=found.state.pid if status == "running" and found.state.pid > 0 else None,
+    )
+
+
+def _row(found: _Container) -> ContainerRow:
+    return ContainerRow(
+        id=found.id,
+        image=found.config.image,
+        status=found.state.status,
+        labels=found.config.labels or {},
+        name=found.name.removeprefix("/"),
+    )
+
+
+def _image_facts(found: _Image) -> ImageFacts:
+    config = found.config or _ImageConfig()
+    pairs: list[tuple[str, str, Any]] = [each.partition("=") for each in config.env or ()]
+    return ImageFacts(
+        id=found.id,
+        entrypoint=tuple(config.entrypoint or ()),
+        labels=config.labels or {},
+        env={name: value for name, _, value in pairs},
+        user=config.user,
+        size_bytes=found.size,
+        created=found.created,
+    )

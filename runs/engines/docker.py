@@ -1,0 +1,150 @@
+"""Docker Engine. Tried with a 20.10 daemon and a 28 client; flags chosen exist since 20.10."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from runs.engines import locality
+from runs.engines.arguments import has_no_way_out
+from runs.engines.base import ContainerSpec, EngineError, EngineFacts, EngineUnavailable
+from runs.engines.cli import CliEngine
+from runs.engines.failures import boot_id, docker_down, not_installed, path_exists
+from runs.engines.process import Completed, last_line
+
+DEFAULT_ENDPOINT = "unix:///var/run/docker.sock"
+INFO_S = 10.0
+_LOG = ("--log-driver", "json-file", "--log-opt", "max-size=10m", "--log-opt", "max-file=1")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
+
+
+class DockerInfo(msgspec.Struct, rename="pascal"):
+    """The fields of `docker info` we read; Docker's API reference, operation SystemInfo."""
+
+    id: str = msgspec.field(name="ID", default="")
+    server_version: str = ""
+    operating_system: str = ""
+    kernel_version: str = ""
+    security_options: list[str] | None = None
+    runtimes: dict[str, msgspec.Raw] | None = None
+    memory_limit: bool = False
+    swap_limit: bool = False
+    cpu_cfs_quota: bool = False
+    pids_limit: bool = False
+    server_errors: list[str] | None = None
+
+
+class Docker(CliEngine):
+    name: ClassVar[str] = "docker"
+    cli: ClassVar[str] = "docker"
+
+    # -- the engine itself ------------------------------------------------------------------
+    async def ready(self) -> EngineFacts:
+        where = shutil.which(self.cli)
+        if where is None:
+            raise EngineUnavailable(not_installed(self.cli, "Docker"))
+        info = await self.info()
+        _refuse_unusable(info, where)
+        return EngineFacts(
+            version=info.server_version,
+            identity=f"docker:{info.id}:{boot_id()}",
+            rootless=False,
+            operating_system=info.operating_system,
+            oci_runtimes=tuple(sorted(info.runtimes or {})),
+            missing_limits=_missing_limits(info),
+        )
+
+    async def require_local(
+        self, facts: EngineFacts | None = None, *, directory: Path | None = None
+    ) -> None:
+        endpoint = await self.endpoint()
+        if why := locality.endpoint_is_elsewhere(endpoint):
+            raise EngineUnavailable(why)
+        info = await self.info()
+        if why := locality.kernel_is_another(info.operating_system, info.kernel_version, endpoint):
+            raise EngineUnavailable(why)
+        await locality.probe_mount(self, endpoint, directory)
+
+    async def info(self) -> DockerInfo:
+        """Ask the daemon. A client exits 0 for some unreachable daemons: no version, no answer."""
+        try:
+            done = await self.call("info", "--format", "{{json .}}", timeout_s=INFO_S)
+        except EngineUnavailable:
+            raise
+        except EngineError as exc:
+            raise EngineUnavailable(f"Docker: {exc}") from None
+        info = self._decoded(done, DockerInfo) if done.stdout.strip() else DockerInfo()
+        if not info.server_version:
+            raise EngineUnavailable(await self._why_down(done, info))
+        return info
+
+    async def _why_down(self, done: Completed, info: DockerInfo) -> str:
+        if b'"conmon"' in done.stdout or "Emulate Docker CLI" in done.stderr:
+            return "the docker command here is Podman's stand-in: use `--runtime podman`"
+        told = done.stderr.strip() or "\n".join(info.server_errors or ())
+        return docker_down(told, await self.endpoint(), exists=path_exists)
+
+    async def endpoint(self) -> str:
+        """The address the client talks to; asks no daemon. DOCKER_HOST outranks the context."""
+        if host := os.environ.get("DOCKER_HOST"):
+            return host
+        done = await self.call("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
+        if done.code != 0:
+            raise EngineUnavailable(f"Docker's context cannot be read: {last_line(done.stderr)}")
+        return done.text or DEFAULT_ENDPOINT
+
+    # -- what differs from podman -------------------------------------------------------------
+    def create_words(self, spec: ContainerSpec) -> list[str]:
+        words = ["create", *_LOG]
+        words += ["--runtime", spec.oci_runtime] if spec.oci_runtime else []
+        if has_no_way_out(spec) and _client_sets_proxies():
+            # The client would add its proxies, perhaps with a password, where they cannot work.
+            for name in _PROXIES:
+                words += ["--env", f"{name}=", "--env", f"{name.lower()}="]
+        return words
+
+    async def network_words(self) -> list[str]:
+        return ["--opt", "com.docker.network.bridge.enable_icc=false"]
+
+    def build_environment(self) -> Mapping[str, str]:
+        return {"BUILDKIT_PROGRESS": "plain"}
+
+
+def _refuse_unusable(info: DockerInfo, where: str) -> None:
+    """Engines that answer but on which no run can work."""
+    if info.operating_system.startswith("Ubuntu Core") or where.startswith("/snap/"):
+        raise EngineUnavailable(
+            "this Docker is a snap, which sees its own /tmp and kills programs started with"
+            " no-new-privileges: `sudo snap remove docker`, then `sudo apt-get install docker.io`"
+        )
+    options = " ".join(info.security_options or ())
+    if "name=rootless" in options or "name=userns" in options:
+        raise EngineUnavailable(
+            "this Docker maps users, so that only root in a container could write your files, and"
+            " nothing here runs as root: use `--runtime podman`, which can map you to yourself"
+        )
+
+
+def _missing_limits(info: DockerInfo) -> tuple[str, ...]:
+    limits = {
+        "memory": info.memory_limit,
+        "swap": info.swap_limit,
+        "cpu": info.cpu_cfs_quota,
+        "pids": info.pids_limit,
+    }
+    return tuple(name for name, enforced in limits.items() if not enforced)
+
+
+def _client_sets_proxies() -> bool:
+    """The client's own configuration names proxies for every container."""
+    folder = os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker"
+    try:
+        return bool(json.loads(Path(folder, "config.json").read_bytes()).get("proxies"))
+    except (OSError, ValueError, AttributeError):
+        return False

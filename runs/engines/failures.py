@@ -1,0 +1,131 @@
+"""What an engine's complaints mean, each as one line with the one command that helps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from runs.engines.base import EngineError
+from runs.engines.process import Completed, last_line, printable
+
+_MISSING = (
+    "no such container",
+    "no such image",
+    "no such object",
+    "no such network",
+    "network not found",
+    "unable to find network",
+    "image not known",
+    "no container with",
+)
+_POOL = (
+    "non-overlapping ipv4 address pool",
+    "predefined address pools have been fully subnetted",
+    "could not find free subnet",
+    "no free subnet",
+)
+_NO_IMAGE = ("no such image", "image not known", "unable to find image")
+_DENIED = ("permission denied while trying to connect", "dial unix", "connect: permission denied")
+
+
+def is_missing(stderr: str) -> bool:
+    """Every complaint is that something does not exist (any more)."""
+    lines = [line.lower() for line in stderr.splitlines() if line.strip()]
+    return bool(lines) and all(_says_missing(line) for line in lines)
+
+
+def without_missing(stderr: str) -> str:
+    """The complaints that are about something else."""
+    return "\n".join(line for line in stderr.splitlines() if not _says_missing(line.lower()))
+
+
+def _says_missing(line: str) -> bool:
+    if any(words in line for words in _MISSING):
+        return True
+    # "network <name> not found", and docker network inspect's own last line after it
+    return ("network " in line and " not found" in line) or line.strip() == "exit status 1"
+
+
+def failure(what: str, done: Completed, *, image: str = "") -> EngineError:
+    """The error for a command that failed; `what` says what was tried."""
+    lower = done.stderr.lower()
+    if image and any(words in lower for words in _NO_IMAGE):
+        return EngineError(f"the image {printable(image)} is not there: run `sanduk build`")
+    if any(words in lower for words in _POOL):
+        return EngineError(
+            f"{what}: the engine has no free network addresses; `sanduk clean` removes networks"
+            " that old runs left"
+        )
+    return EngineError(f"{what}: {last_line(done.stderr)}")
+
+
+def docker_down(stderr: str, endpoint: str, *, exists: Callable[[str], bool]) -> str:
+    """Why the docker command cannot reach its daemon at `endpoint`, and what to do.
+
+    `exists` tells whether a path exists on this host.
+    """
+    lower = stderr.lower()
+    if "permission denied" in lower and any(words in lower for words in _DENIED):
+        return (
+            f"you may not use Docker's socket ({_path(endpoint)}): run"
+            " `sudo usermod -aG docker $USER`, then log in again"
+        )
+    if not endpoint.startswith("unix:"):
+        return (
+            f"Docker at {printable(endpoint)} does not answer ({last_line(stderr)}): unset"
+            " DOCKER_HOST, or run `docker context use default`, to use this machine's"
+        )
+    if "/run/user/" in endpoint:
+        return "your Docker daemon does not run: start it with `systemctl --user start docker`"
+    return f"the Docker daemon does not run: {_start_docker(exists)}"
+
+
+def _start_docker(exists: Callable[[str], bool]) -> str:
+    if exists("/run/systemd/system"):
+        return "start it with `sudo systemctl start docker`"
+    return "start it with `sudo service docker start`, or from a checkout with `scripts/engine-up`"
+
+
+def podman_down(stderr: str) -> str:
+    """Why podman, which needs no daemon, does not work here, and what to do."""
+    lower = stderr.lower()
+    if "newuidmap" in lower and "not found" in lower:
+        return "rootless Podman needs newuidmap: `sudo apt-get install uidmap`"
+    if "subuid" in lower or "subgid" in lower or "insufficient uids" in lower:
+        return (
+            "rootless Podman needs a range of user ids for you: `sudo usermod --add-subuids"
+            " 100000-165535 --add-subgids 100000-165535 $USER`, then `podman system migrate`"
+        )
+    if "permission denied" in lower and "/run/" in lower:
+        return f"Podman may not use its runtime directory ({last_line(stderr)}): log in again"
+    return (
+        f"Podman does not work here ({last_line(stderr)}): see `podman info`, or from a checkout"
+        " `scripts/engine-up --podman`"
+    )
+
+
+def not_installed(cli: str, title: str) -> str:
+    """The engine's command is not on PATH."""
+    where = "on macOS from its vendor's page" if cli == "container" else ""
+    how = where or f"on Debian and Ubuntu with `sudo apt-get install {_PACKAGES[cli]}`"
+    return f"{title} is not installed (no `{cli}` on PATH): install it {how}"
+
+
+_PACKAGES = {"docker": "docker.io", "podman": "podman"}
+
+
+def _path(endpoint: str) -> str:
+    return printable(endpoint.removeprefix("unix://"))
+
+
+def path_exists(path: str) -> bool:
+    return os.access(path, os.F_OK)
+
+
+def boot_id() -> str:
+    """Identifies this boot of this kernel; empty where the kernel does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""

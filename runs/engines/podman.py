@@ -1,0 +1,155 @@
+"""Podman, rootful and rootless. Tried with 4.3.1 on runc; flags chosen exist since 4.3.
+
+Rootless, the link keeps the caller's user id (`--userns keep-id`) and the agent's container joins
+the link's user namespace, so that both own the caller's files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from asyncio.subprocess import Process
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from runs.engines import process
+from runs.engines.arguments import has_no_way_out
+from runs.engines.base import ContainerSpec, EngineError, EngineFacts, EngineUnavailable
+from runs.engines.cli import CliEngine
+from runs.engines.failures import boot_id, failure, not_installed, podman_down
+from runs.engines.process import Completed
+
+INFO_S = 10.0
+_DEPENDENT = "has dependent containers"
+
+
+class _Version(msgspec.Struct):
+    version: str = msgspec.field(name="Version", default="")
+
+
+class _Security(msgspec.Struct):
+    rootless: bool = False
+
+
+class _Distribution(msgspec.Struct):
+    distribution: str = ""
+    version: str = ""
+
+
+class _Host(msgspec.Struct, rename="camel"):
+    service_is_remote: bool = False
+    network_backend: str = ""
+    cgroup_version: str = ""
+    cgroup_controllers: list[str] | None = None
+    security: _Security = msgspec.field(default_factory=_Security)
+    distribution: _Distribution = msgspec.field(default_factory=_Distribution)
+
+
+class _Store(msgspec.Struct, rename="camel"):
+    graph_root: str = ""
+
+
+class PodmanInfo(msgspec.Struct):
+    """The fields of `podman info` we read; podman-info(1)."""
+
+    host: _Host
+    version: _Version
+    store: _Store = msgspec.field(default_factory=_Store)
+
+
+class Podman(CliEngine):
+    name: ClassVar[str] = "podman"
+    cli: ClassVar[str] = "podman"
+
+    # -- the engine itself ------------------------------------------------------------------
+    async def ready(self) -> EngineFacts:
+        if shutil.which(self.cli) is None:
+            raise EngineUnavailable(not_installed(self.cli, "Podman"))
+        info = await self.info()
+        host = info.host
+        return EngineFacts(
+            version=info.version.version,
+            identity=f"podman:{info.store.graph_root}:{os.geteuid()}:{boot_id()}",
+            rootless=host.security.rootless,
+            operating_system=f"{host.distribution.distribution} {host.distribution.version}",
+            missing_limits=_missing_limits(host),
+        )
+
+    async def require_local(
+        self, facts: EngineFacts | None = None, *, directory: Path | None = None
+    ) -> None:
+        # A local podman is no daemon: its containers are made by a child of this very process.
+        info = await self.info()
+        if info.host.service_is_remote:
+            raise EngineUnavailable(
+                "podman here only speaks to a remote service or a virtual machine; relayed runs"
+                " need it on this machine's own kernel (unset CONTAINER_HOST), or `--mode open`"
+            )
+
+    async def info(self) -> PodmanInfo:
+        try:
+            done = await self.call("info", "--format", "json", timeout_s=INFO_S)
+        except EngineUnavailable:
+            raise
+        except EngineError as exc:
+            raise EngineUnavailable(f"Podman: {exc}") from None
+        if done.code != 0:
+            raise EngineUnavailable(podman_down(done.stderr))
+        return self._decoded(done, PodmanInfo)
+
+    # -- what differs from docker -------------------------------------------------------------
+    def create_words(self, spec: ContainerSpec) -> list[str]:
+        words = ["--runtime", spec.oci_runtime] if spec.oci_runtime else []
+        words += ["create", "--log-driver", "k8s-file", "--log-opt", "max-size=10mb"]
+        if os.geteuid() != 0:
+            joined = spec.share_userns_of
+            words += ["--userns", f"container:{joined}" if joined else "keep-id"]
+        # Podman would hand the host's proxies, perhaps with a password, to the container.
+        words += ["--http-proxy=false"] if has_no_way_out(spec) else []
+        return words
+
+    def tag_names(self, tag: str) -> tuple[str, ...]:
+        return (tag, f"localhost/{tag}", f"docker.io/library/{tag}")
+
+    def build_words(self) -> list[str]:
+        return ["build", "--format", "docker"]
+
+    async def network_words(self) -> list[str]:
+        words = ["--disable-dns"]
+        # One run has one network, so what must be kept apart is networks. CNI cannot.
+        if (await self.info()).host.network_backend == "netavark":
+            words += ["--opt", "isolate=true"]
+        return words
+
+    async def network_id(self, name: str, done: Completed) -> str:
+        found = await self.call("network", "inspect", "--format", "{{.ID}}", "--", name)
+        if found.code != 0:
+            raise failure("cannot inspect a new network", found)
+        return self.full_id(found)
+
+    async def start_attached(self, container: str) -> Process:
+        return await process.start((self.cli, "start", "--attach", "--sig-proxy=false", container))
+
+    async def remove(self, containers: Sequence[str]) -> None:
+        try:
+            await super().remove(containers)
+        except EngineError as exc:
+            if _DEPENDENT not in str(exc):
+                raise
+            # The link stood before the agent that lives in its namespaces, which is gone now.
+            await super().remove(containers)
+
+    def remove_words(self) -> list[str]:
+        return ["rm", "--force", "--volumes", "--time", "0"]  # else each waits 10 s for its TERM
+
+
+def _missing_limits(host: _Host) -> tuple[str, ...]:
+    """On cgroups v1 a rootless podman ignores limits; on v2 it has what was delegated to it."""
+    usable = set(host.cgroup_controllers or ())
+    if host.security.rootless and host.cgroup_version == "v1":
+        usable = set()
+    needed = {"memory": "memory", "swap": "memory", "cpu": "cpu", "pids": "pids"}
+    return tuple(name for name, controller in needed.items() if controller not in usable)
