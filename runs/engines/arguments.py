@@ -17,9 +17,10 @@ def create_arguments(
 ) -> list[str]:
     """The options of `create` that both engines understand, without the image and its command.
 
-    Every container gets the same hardening, whatever the spec says. `ipv6_in_kernel`: the sysctl
-    that turns IPv6 off exists; a kernel without it would refuse to start the container.
-    `selinux`: this machine has it, and it would forbid the mounts. `processors`: of this machine; docker refuses a cpu limit above them.
+    Every container gets the same hardening, whatever the spec says. Of this machine:
+    `ipv6_in_kernel`: the sysctl that turns IPv6 off exists (without it the container would not
+    start); `selinux`: it is on, and would forbid the mounts; `processors`: how many there are
+    (docker refuses a cpu limit above them).
     """
     words = ["--pull", "never", *label_arguments(spec.labels), "--network", spec.network]
     words += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
