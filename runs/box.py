@@ -21,6 +21,10 @@ from runs.refusal import Refusal
 
 ENTRY = Path(__file__).parent / "boxed" / "entry.sh"
 NOBODY = 65534
+_NETWORK_FILES = {
+    "resolv.conf": "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
+    "hosts": "127.0.0.1 localhost\n::1 localhost\n",
+}
 
 
 def runtime_directory() -> Path:
@@ -66,10 +70,7 @@ class Box:
 
     def network_files(self) -> tuple[Mount, ...]:
         """`resolv.conf` and `hosts` that make every look-up fail at once, read-only."""
-        return (
-            self._file("resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"),
-            self._file("hosts", "127.0.0.1 localhost\n::1 localhost\n"),
-        )
+        return tuple(Mount(str(self.path / name), f"/etc/{name}") for name in _NETWORK_FILES)
 
     def agent_files(
         self, *, uid: int, gid: int, home: str, env: Mapping[str, str], stdin: str | None
@@ -85,18 +86,18 @@ class Box:
             self._file("entry", ENTRY.read_text(), mode=0o755),
             self._file("env", lines, owner=(uid, gid)),
             self._file("stdin", stdin or "", owner=(uid, gid)),
-            Mount(str(self._write("passwd", passwd)), "/etc/passwd"),
+            Mount(str(self.write("passwd", passwd)), "/etc/passwd"),
         )
 
     def _file(
         self, name: str, text: str, *, mode: int = 0o644, owner: tuple[int, int] | None = None
     ) -> Mount:
-        target = f"/etc/{name}" if name in ("resolv.conf", "hosts") else f"{BOX}/{name}"
-        return Mount(str(self._write(name, text, mode=mode, owner=owner)), target)
+        return Mount(str(self.write(name, text, mode=mode, owner=owner)), f"{BOX}/{name}")
 
-    def _write(
+    def write(
         self, name: str, text: str, *, mode: int = 0o644, owner: tuple[int, int] | None = None
     ) -> Path:
+        """Create one file; readable for `owner` alone where this account can arrange that."""
         path = self.path / name
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -120,7 +121,10 @@ def make(uid: str) -> Box:
         path.mkdir(mode=0o700)
     except OSError as exc:
         raise Refusal(f"{path} cannot be created: {exc.strerror}") from None
-    return Box(path)
+    box = Box(path)
+    for name, text in _NETWORK_FILES.items():
+        box.write(name, text)
+    return box
 
 
 def remove_left(uid: str) -> None:

@@ -33,17 +33,24 @@ def with_instruction(task: str) -> str:
     return f"{task.rstrip()}\n\n{INSTRUCTION}\n"
 
 
-def set_aside(workspace: str, uid: str) -> str:
+def set_aside(workspace: str, uid: str, *, known: frozenset[str] = frozenset()) -> str:
     """Move what is called REPORT.md out of the agent's way, and return its new name, or "".
 
-    Nothing is deleted: a person's own file stays beside the new report, under a name of its own.
+    A person's own file stays beside the new report, under a name of its own. Only a report that is
+    stored whole already (its sha256 is in `known`) is removed.
     """
     name = f"REPORT.before-{uid}.md"
     with tree.opened(workspace) as root:
         try:
-            os.rename(REPORT_NAME, name, src_dir_fd=root, dst_dir_fd=root)
+            content = tree.read_file(root, REPORT_NAME, limit=64 * 2**20)
+            if not content.cut and hashlib.sha256(content.data).hexdigest() in known:
+                os.unlink(REPORT_NAME, dir_fd=root)
+                return ""
+        except (tree.NotARegularFile, PermissionError):
+            pass  # a directory, a link, a pipe: it is moved as it is
         except FileNotFoundError:
             return ""
+        os.rename(REPORT_NAME, name, src_dir_fd=root, dst_dir_fd=root)
     return name
 
 

@@ -6,12 +6,11 @@ counted as passed.
 
 from __future__ import annotations
 
-import errno
 import itertools
 import secrets
 import socket
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +18,6 @@ import msgspec
 
 Verdict = Literal["closed", "open", "unknown"]
 LOOPBACK = ("127.", "::1")
-_NOT_PERMITTED = {errno.EPERM, errno.EACCES}
 # families that reach nothing outside a namespace that has only loopback
 HARMLESS_FAMILIES = {"AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"}
 HOST_PORTS_PROBED = 12
@@ -196,11 +194,13 @@ def _beyond_loopback(addresses: Any) -> bool:
 
 
 def _routes(found: dict[str, Any]) -> Check:
-    routes = found.get("routes")
-    if not isinstance(routes, list):
+    tables = found.get("routes")
+    lists = [t for t in tables.values() if isinstance(t, list)] if isinstance(tables, dict) else []
+    if not lists:
         return Check("routes", "unknown", "the routes could not be listed")
-    if routes:
-        return Check("routes", "open", f"it has {len(routes)} route(s) out")
+    count = sum(len(each) for each in lists)
+    if count:
+        return Check("routes", "open", f"it has {count} route(s) out")
     return Check("routes", "closed", "no route out")
 
 
@@ -223,10 +223,15 @@ def _targets(found: dict[str, Any], name: str, what: str) -> Check:
         return Check(name, "unknown", f"{what} could not be tried")
     if not entries:
         return Check(name, "closed", "no neighbouring container exists to be tried")
-    reached = [f"{t.get('address')}:{t.get('port')}" for t in entries if t.get("open") is True]
+    reached = [f"{t.get('address')}:{t.get('port')}" for t in entries if _answers(t)]
     if reached:
         return Check(name, "open", f"{what} answer: {', '.join(reached[:4])}")
     return Check(name, "closed", f"{what} do not answer ({len(entries)} tried)")
+
+
+def _answers(tried: dict[str, Any]) -> bool:
+    """A refused connection is an answer too: the way there exists, only the port is closed."""
+    return tried.get("open") is True or tried.get("error") == "ECONNREFUSED"
 
 
 def _ipv6(found: dict[str, Any]) -> Check:
@@ -272,3 +277,9 @@ def same_namespace(certificate: Certificate, pid: int | None) -> bool | None:
         return Path(f"/proc/{pid}/ns/net").stat().st_ino == certificate.netns
     except OSError:
         return None
+
+
+def with_namespace_check(certificate: Certificate) -> Certificate:
+    """The certificate, now that the agent was seen in the probed namespace."""
+    check = Check("namespace", "closed", "the agent runs in the network namespace that was probed")
+    return replace(certificate, checks=(*certificate.checks, check))

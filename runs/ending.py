@@ -1,0 +1,55 @@
+"""What a run ended with: outcome, report, what the agent said it used. Stored in one go."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from runs.agents.base import Result
+from runs.models.run import EXIT_CODES, Outcome
+from runs.report import Report
+
+FINAL_TEXT_MAX = 256 * 1024
+
+
+@dataclass(slots=True)
+class Ending:
+    outcome: Outcome
+    reason: str = ""
+    agent_exit_code: int | None = None
+    result: Result | None = None
+    report: Report | None = None
+    certificate: dict[str, Any] = field(default_factory=dict)
+    kept: str = ""
+    left: list[str] = field(default_factory=list)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of the run's row, apart from state and lease."""
+        result = self.result or Result(ok=False)
+        resets = result.resets_at
+        columns: dict[str, Any] = {
+            "outcome": self.outcome,
+            "exit_code": EXIT_CODES[self.outcome],
+            "reason": _text(self.reason, 2000),
+            "agent_exit_code": self.agent_exit_code,
+            "final_text": _text(result.text, FINAL_TEXT_MAX),
+            "tally": {k: v for k, v in asdict(result.tally).items() if v is not None},
+            "certificate": self.certificate,
+            "kept_container": self.kept,
+        }
+        if resets is not None and 0 < resets < 1e11:
+            columns["rate_limit_resets_at"] = dt.datetime.fromtimestamp(resets, dt.UTC)
+        if self.report is not None:
+            columns |= {
+                "report_state": self.report.state,
+                "report": self.report.text,
+                "report_sha256": self.report.sha256,
+                "report_bytes": self.report.size,
+            }
+        return columns
+
+
+def _text(text: str, limit: int) -> str:
+    text = text.replace("\x00", "␀").encode("utf-8", "replace").decode()
+    return text if len(text) <= limit else text[:limit] + "… [cut by sanduk]"

@@ -1,0 +1,115 @@
+"""Everything a run takes, and the one way it is given back.
+
+Giving back is re-entrant, never skipped, and ends with a question to the engine: what it does not
+confirm to be gone is not called gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+
+from runs.box import Box
+from runs.engines.base import ContainerSpec, Engine, EngineError
+from runs.undertaker import Undertaker
+
+ATTEMPTS = 3
+PAUSE_S = 0.5
+
+
+class Holdings:
+    """What one run holds on its engine and on this host.
+
+    Args:
+        labels: the labels that every container and network of this run carries.
+        box: its private directory, already made.
+    """
+
+    def __init__(self, engine: Engine, labels: Mapping[str, str], box: Box) -> None:
+        self.engine = engine
+        self.labels = dict(labels)
+        self.box = box
+        self.kept = ""  # id of a container that stays, by the person's wish
+        self.left: list[str] = []  # sentences about what could not be given back
+        self._containers: list[str] = []
+        self._network = ""
+        self._closers: list[tuple[str, Callable[[], Awaitable[None]]]] = []
+        self._undertaker: Undertaker | None = None
+        self._given_back = False
+
+    async def __aenter__(self) -> Holdings:
+        self._undertaker = Undertaker(self.engine.removal_script(self.labels), self.box)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.give_back()
+
+    def take(self, what: str, close: Callable[[], Awaitable[None]]) -> None:
+        """Hold something that is closed by awaiting `close`; what is taken last is closed first."""
+        self._closers.append((what, close))
+
+    async def create(self, spec: ContainerSpec) -> str:
+        container = await self.engine.create(spec)
+        self._containers.append(container)
+        return container
+
+    async def network(self, name: str, *, internal: bool) -> str:
+        self._network = await self.engine.create_network(name, self.labels, internal=internal)
+        return self._network
+
+    async def give_back(self) -> None:
+        """Remove containers while the rest closes, ask whether they are gone, dismiss the watch."""
+        if self._given_back:
+            return
+        self._given_back = True
+        await asyncio.gather(self._remove_containers(), self._close())
+        if not self.kept:
+            await self._remove_networks()
+        if self._undertaker is not None:
+            if self.left:
+                self._undertaker.let_work()
+            else:
+                self._undertaker.dismiss()
+        with contextlib.suppress(FileNotFoundError):
+            self.box.remove()
+
+    async def _close(self) -> None:
+        while self._closers:
+            what, close = self._closers.pop()
+            try:
+                await close()
+            except OSError as exc:
+                self.left.append(f"{what} did not close: {exc}")
+
+    async def _remove_containers(self) -> None:
+        going = [c for c in self._containers if c != self.kept]
+        error = ""
+        for attempt in range(ATTEMPTS):
+            try:
+                await self.engine.remove(going)
+                rows = await self.engine.containers(self.labels)
+                going = [row.id for row in rows if row.id != self.kept]
+                if not going:
+                    return
+                error = "the engine still lists it"
+            except EngineError as exc:
+                error = str(exc)
+            if attempt + 1 < ATTEMPTS:
+                await asyncio.sleep(PAUSE_S * (attempt + 1))
+        names = ", ".join(c[:12] for c in going) or "what this run made"
+        self.left.append(f"could not remove {names}: {error}")
+
+    async def _remove_networks(self) -> None:
+        if not self._network:
+            return
+        try:
+            await self.engine.remove_network(self._network)
+        except EngineError as exc:
+            self.left.append(f"could not remove the run's network: {exc}")

@@ -1,0 +1,55 @@
+"""Signals of the process that executes a run: each becomes a request to end it, nothing more.
+
+`loop.add_signal_handler` leaves SIGTERM at its default action once the loop is closed, so the
+handlers are ordinary ones, installed before anything is taken and restored after all is given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from runs.outcome import Halt
+
+REASONS: dict[int, tuple[Halt, str]] = {
+    signal.SIGINT: ("cancelled", "stopped with Ctrl-C"),
+    signal.SIGTERM: ("interrupted", "this process was told to stop (SIGTERM)"),
+    signal.SIGHUP: ("interrupted", "the terminal went away (SIGHUP)"),
+}
+
+
+class Interrupts:
+    """Catches the signals for the length of a block and hands them to whoever listens."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+        self._waiting: list[int] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._halt: Callable[[Halt, str], None] | None = None
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            for number in REASONS:
+                self._before[number] = signal.signal(number, self._caught)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def listen(self, halt: Callable[[Halt, str], None]) -> None:
+        """From now on `halt` is called in the running loop; what came before is told at once."""
+        self._loop, self._halt = asyncio.get_running_loop(), halt
+        waiting, self._waiting = self._waiting, []
+        for number in waiting:
+            halt(*REASONS[number])
+
+    def _caught(self, number: int, frame: FrameType | None) -> None:
+        if self._loop is None or self._halt is None or self._loop.is_closed():
+            self._waiting.append(number)
+            return
+        self._loop.call_soon_threadsafe(self._halt, *REASONS[number])

@@ -1,0 +1,191 @@
+"""From an order to an ended run: one claim serves the terminal, the worker and `--detach`."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from runs import box, clock, lease, report, workspace
+from runs.audit import account
+from runs.console import Console
+from runs.ending import Ending
+from runs.installation import require_room
+from runs.interrupts import Interrupts
+from runs.models import Run
+from runs.models.run import EXIT_CODES, Outcome
+from runs.order import Order
+from runs.plan import Plan
+from runs.recorder import Recorder
+from runs.refusal import Refusal
+from runs.signals import run_ended
+from runs.supervise import Supervision
+
+
+def submit(plan: Plan, *, trigger: str = Run.Trigger.TERMINAL, requested_by: Any = None) -> Run:
+    """Write the run down as queued. Nothing is started."""
+    return Run.objects.create(**_columns(plan, trigger), requested_by=requested_by)
+
+
+def start_here(plan: Plan) -> Run:
+    """Write the run down as already claimed by this process, so it can never wait for nobody.
+
+    Raises Refusal when another live run works in the same directory.
+    """
+    require_room()
+    now = clock.now()
+    try:
+        with transaction.atomic():
+            _refuse_overlap(str(plan.workspace.path))
+            return Run.objects.create(
+                **_columns(plan, Run.Trigger.TERMINAL),
+                state=Run.State.STARTING,
+                claimed_at=now,
+                lease_owner=lease.owner(),
+                lease_until=now + dt.timedelta(seconds=settings.SANDUK_LEASE_SECONDS),
+            )
+    except IntegrityError:
+        _refuse_overlap(str(plan.workspace.path))
+        raise
+
+
+def claim(uid: str) -> bool:
+    """Take a queued run for this process. False: it is somebody else's, or cancelled.
+
+    Raises Refusal when another live run works in the same directory.
+    """
+    run = Run.objects.get(uid=uid)
+    try:
+        with transaction.atomic():
+            _refuse_overlap(run.workspace)
+            return Run.objects.claim(uid, lease.owner(), settings.SANDUK_LEASE_SECONDS)
+    except IntegrityError:
+        _refuse_overlap(run.workspace)
+        raise
+
+
+def _refuse_overlap(path: str) -> None:
+    """Two agents in one directory, or one inside the other's, would overwrite each other."""
+    for other in Run.objects.live().values("uid", "workspace"):
+        theirs = other["workspace"]
+        if path == theirs or path.startswith(f"{theirs}/") or theirs.startswith(f"{path}/"):
+            raise Refusal(
+                f"run {other['uid']} works in {theirs}; wait for it, or stop it with: "
+                f"sanduk stop {other['uid']}"
+            )
+
+
+def _columns(plan: Plan, trigger: str) -> dict[str, Any]:
+    order: Order = plan.order
+    model = plan.request.model or (plan.provider.default_model if plan.provider else "")
+    return {
+        "trigger": trigger,
+        "requested_as": account(),
+        "agent": plan.agent.name if ":" not in order.agent else order.agent,
+        "provider": plan.provider.name if plan.provider else "",
+        "model": model or "",
+        "mode": order.mode_name,
+        "engine": order.runtime or plan.engine.name,
+        "recipe": order.recipe or plan.agent.recipe,
+        "image": plan.image.tag,
+        "workspace": str(plan.workspace.path),
+        "task": order.task,
+        "order": order.stored(),
+    }
+
+
+def execute(run: Run, plan: Plan, console: Console) -> Run:
+    """Run it to its end in this process and return the ended row.
+
+    The run must be claimed by this process. Whatever happens, it ends, or it is left to the
+    reconciler with its lease provably dead.
+    """
+    owner = lease.owner()
+    with Interrupts() as interrupts:
+        try:
+            ending = _live(run, plan, console, owner, interrupts)
+        except Refusal as exc:
+            ending = Ending(Outcome.REFUSED, str(exc))
+        except BaseException as exc:
+            _end(run, owner, Ending(Outcome.FAILED, f"sanduk itself failed: {type(exc).__name__}"))
+            raise
+        if not ending.left:
+            _end(run, owner, ending)
+    run.refresh_from_db()
+    for sentence in ending.left:
+        console.progress(f"warning: {sentence}; try: sanduk clean")
+    if run.state == Run.State.ENDED:
+        run_ended.send(sender=Run, run=run)
+    return run
+
+
+def _end(run: Run, owner: str, ending: Ending) -> None:
+    Run.objects.mark_ended(run.uid, owner, **ending.columns())
+
+
+def _live(run: Run, plan: Plan, console: Console, owner: str, interrupts: Interrupts) -> Ending:
+    """Take what this host gives, run the loop, put a person's own report back."""
+    workspace.prepare(plan.workspace)
+    path = str(plan.workspace.path)
+    private = box.make(run.uid)
+    aside = ""
+    if plan.order.report_instruction:
+        aside = report.set_aside(path, run.uid, known=_own_reports(path))
+        if aside:
+            console.progress(f"the REPORT.md that was there is kept as {aside}")
+            Run.objects.filter(pk=run.pk).update(displaced_report=aside)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(_in_loop(run, plan, console, owner, interrupts, private))
+    finally:
+        if aside and report.put_back(path, aside):
+            Run.objects.filter(pk=run.pk).update(displaced_report="")
+
+
+def _own_reports(path: str) -> frozenset[str]:
+    """Digests of reports that earlier runs left here and that are stored whole."""
+    rows = Run.objects.filter(workspace=path, report_state=Run.Report.SAVED)
+    return frozenset(rows.values_list("report_sha256", flat=True)[:50])
+
+
+def _loop_factory() -> Any:
+    import uvloop
+
+    return uvloop.new_event_loop
+
+
+async def _in_loop(
+    run: Run,
+    plan: Plan,
+    console: Console,
+    owner: str,
+    interrupts: Interrupts,
+    private: box.Box,
+) -> Ending:
+    recorder = Recorder(run.pk)
+    recorder.start()
+    supervision = Supervision(run, plan, recorder, console)
+    heartbeat = lease.Heartbeat(
+        run.uid,
+        owner,
+        on_stop=lambda by: supervision.halt("cancelled", f"stopped by {by}"),
+        on_lost=lambda: supervision.halt("lease_lost", "this process lost its hold on the run"),
+    )
+    heartbeat.start()
+    interrupts.listen(supervision.halt)
+    try:
+        return await supervision.live(private, owner)
+    finally:
+        await heartbeat.stop()
+        await recorder.stop()
+
+
+def exit_code(run: Run) -> int:
+    """What a command that waited for this run exits with."""
+    if run.state != Run.State.ENDED:
+        # it ended, but something it made is still there: never a success
+        return EXIT_CODES.get(run.outcome, 1) or 1
+    return run.exit_code if run.exit_code is not None else 1

@@ -1,0 +1,235 @@
+"""From an order to a plan: everything that can be refused without starting anything."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+import recipes
+from relay import InvalidUpstream, Provider, get_provider, provider_names, with_upstream
+from runs import keys, mounts, workspace
+from runs.agents import get_agent
+from runs.agents.base import Agent, AgentRefusal, Launch, Request
+from runs.engines import get_engine
+from runs.engines.base import Engine, EngineError, Mount
+from runs.link import PORT
+from runs.order import MODES, Order
+from runs.refusal import Refusal
+from runs.report import with_instruction
+from runs.workspace import Workspace
+
+DEFAULT_AGENT = "codex"
+LINK_RECIPE = "link"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Args:
+    tag: what to run.
+    context: what to build it from when it is not there; None for a tag given by a person.
+    home: the agent's home in it, as far as it is known before the engine is asked.
+    containerfile: a Containerfile of the person's own, built in its own directory.
+    """
+
+    tag: str
+    context: recipes.BuildContext | None = None
+    home: str = ""
+    containerfile: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run, decided in every detail that needs no engine and no key."""
+
+    order: Order
+    agent: Agent
+    request: Request
+    provider: Provider | None
+    engine: Engine
+    image: Image
+    link_image: Image | None
+    workspace: Workspace
+    mounts: tuple[Mount, ...]
+    task: str
+
+    @property
+    def checks_calls(self) -> bool:
+        return self.order.relayed and self.agent.calls_model
+
+    def launch(self, credential: str) -> Launch:
+        """How the agent is started, given the run token (or, in open mode, the key)."""
+        if self.provider is None:
+            return self.agent.launch(
+                self.request, _nobody(), task=self.task, root="", credential=""
+            )
+        if self.order.relayed:
+            root = f"http://127.0.0.1:{PORT}"
+        else:
+            root = self.order.base_url or _origin(self.provider)
+        return self.agent.launch(
+            self.request, self.provider, task=self.task, root=root, credential=credential
+        )
+
+
+def make_plan(order: Order) -> Plan:
+    """Check an order as a whole. Raises Refusal with the first thing that is wrong."""
+    if not order.task.strip():
+        raise Refusal("the task is empty")
+    _check_mode(order)
+    engine = _engine(order)
+    try:
+        agent, image = _agent_and_image(order)
+        provider = _provider(order, agent)
+        request = Request(
+            model=order.model or None,
+            effort=order.effort or None,
+            max_turns=order.max_turns,
+            allowed_tools=order.allowed_tools or None,
+            permission_mode=order.permission_mode or None,
+            bare=order.bare,
+        )
+        agent.check(request, provider or _nobody())
+    except AgentRefusal as exc:
+        raise Refusal(str(exc)) from None
+    except recipes.RecipeError as exc:
+        raise Refusal(str(exc)) from None
+    _check_resources(order)
+    _check_environment(order)
+    state = settings.SANDUK_HOME
+    return Plan(
+        order=order,
+        agent=agent,
+        request=request,
+        provider=provider,
+        engine=engine,
+        image=image,
+        link_image=from_recipe(LINK_RECIPE)[1] if order.relayed else None,
+        workspace=workspace.check(order.workdir, state=state),
+        mounts=mounts.parse_all(order.mounts, home=image.home or "/home", state=state),
+        task=with_instruction(order.task) if order.report_instruction else order.task,
+    )
+
+
+def from_recipe(spec: str) -> tuple[recipes.Recipe, Image]:
+    """A recipe and the image it describes. Raises recipes.RecipeError."""
+    recipe = recipes.load(spec)
+    context = recipes.render(recipe)
+    return recipe, Image(recipes.image_tag(context, {}), context, recipe.home)
+
+
+def _nobody() -> Provider:
+    """The provider of a run that has none."""
+    return Provider(name="none", scheme="", host="", port=None, prefix="", routes=())
+
+
+def _origin(provider: Provider) -> str:
+    port = f":{provider.port}" if provider.port else ""
+    return f"{provider.scheme}://{provider.host}{port}"
+
+
+def _check_mode(order: Order) -> None:
+    if order.mode not in MODES:
+        raise Refusal(f"--mode {order.mode}: there are {', '.join(MODES)}")
+    if order.mode != "open" or order.no_network:
+        for flag, value in (("--base-url", order.base_url), ("--network", order.network)):
+            if value:
+                raise Refusal(
+                    f"{flag} means nothing in {order.mode_name} mode; it goes with --mode open"
+                )
+    if order.mode == "open" and order.upstream:
+        raise Refusal("--upstream is where the relay sends calls; in open mode use --base-url")
+    if order.insecure_upstream and not order.upstream:
+        raise Refusal("--insecure-upstream means nothing without --upstream")
+    if order.no_network and order.upstream:
+        raise Refusal("--upstream means nothing with --no-network: there is no relay")
+
+
+def _engine(order: Order) -> Engine:
+    try:
+        engine = get_engine(order.runtime or settings.SANDUK_RUNTIME or None)
+    except EngineError as exc:
+        raise Refusal(str(exc)) from None
+    if order.relayed and not engine.shares_sockets:
+        raise Refusal(
+            f"engine {engine.name} cannot share a socket with this host, so {order.mode} runs "
+            "do not work with it yet; use --mode open, or docker or podman on Linux"
+        )
+    return engine
+
+
+def _agent_and_image(order: Order) -> tuple[Agent, Image]:
+    if order.recipe and (order.image or order.containerfile):
+        raise Refusal("--recipe and --image or --containerfile exclude each other")
+    if order.recipe:
+        recipe, image = from_recipe(order.recipe)
+        named = order.agent or recipe.agent
+        if named != recipe.agent:
+            raise Refusal(
+                f"recipe {recipe.name} is for agent {recipe.agent}, not {order.agent}; "
+                "leave --agent out"
+            )
+        return get_agent(named), image
+    agent = get_agent(order.agent or DEFAULT_AGENT)
+    if order.containerfile:
+        file = Path(order.containerfile).expanduser().resolve()
+        if not file.is_file():
+            raise Refusal(f"--containerfile {order.containerfile}: there is no such file")
+        tag = order.image or f"sanduk-custom-{agent.name.partition(':')[0].lower()}:latest"
+        return agent, Image(tag, containerfile=file)
+    if order.image:
+        return agent, Image(order.image)
+    return agent, from_recipe(agent.recipe)[1]
+
+
+def _provider(order: Order, agent: Agent) -> Provider | None:
+    if order.no_network:
+        if agent.calls_model:
+            raise Refusal(
+                f"{agent.name} cannot work without its model, and --no-network leaves it none; "
+                "use --mode sealed"
+            )
+        return None
+    if order.provider not in provider_names():
+        raise Refusal(
+            f"there is no provider {order.provider!r}; there are {', '.join(provider_names())}"
+        )
+    provider = get_provider(order.provider)
+    if order.mode == "open" and provider.name == "rehearsal":
+        raise Refusal("the rehearsal model lives in the relay; use --mode sealed or key-safe")
+    if order.upstream:
+        try:
+            return with_upstream(provider, order.upstream, insecure=order.insecure_upstream)
+        except InvalidUpstream as exc:
+            raise Refusal(str(exc)) from None
+    return provider
+
+
+def _check_resources(order: Order) -> None:
+    if not 0 < order.cpus <= 1024:
+        raise Refusal("--cpus takes a number above 0")
+    if not re.fullmatch(r"[1-9][0-9]{0,12}[bkmg]?", order.memory.lower()):
+        raise Refusal(f"--memory takes a size such as 512m or 4g, not {order.memory!r}")
+    if order.max_turns is not None and order.max_turns < 1:
+        raise Refusal("--max-turns must be at least 1")
+
+
+def _check_environment(order: Order) -> None:
+    for name in (*order.env, *order.env_names):
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise Refusal(f"--env {name!r} is no variable name")
+    if order.mode == "open" and not order.no_network:
+        return
+    secret_names = {get_provider(name).key_env for name in provider_names()} - {""}
+    for name in order.env_names:
+        if name in secret_names:
+            raise Refusal(
+                f"--env {name} would put a real key in a {order.mode_name} container; "
+                "the relay holds it instead"
+            )
+    held = keys.held_keys()
+    for name, value in order.env.items():
+        if any(key in value for key in held):
+            raise Refusal(f"--env {name} holds a provider's key; the relay holds it instead")

@@ -1,0 +1,121 @@
+"""Ending what a dead process left behind, and removing what belongs to no live run.
+
+If an engine cannot be asked, nothing is concluded about its runs. A kept container is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from runs import box, report
+from runs.engines import get_engine
+from runs.engines.base import LABEL_INSTALL, LABEL_RUN, ContainerRow, Engine, EngineError
+from runs.installation import install_id
+from runs.lease import Watcher, owner_is
+from runs.models import Run
+from runs.signals import run_ended
+
+
+@dataclass(slots=True)
+class Reconciled:
+    """What one pass did: `ended` are uids, `removed` counts, `troubles` are sentences."""
+
+    ended: list[str] = field(default_factory=list)
+    removed: int = 0
+    troubles: list[str] = field(default_factory=list)
+
+
+def reconcile(watcher: Watcher | None = None) -> Reconciled:
+    """End every run whose owner is gone. Cheap when there is none: no engine is asked.
+
+    Args:
+        watcher: of a process that looks again and again; without one only a provably dead owner
+            counts.
+    """
+    done = Reconciled()
+    for run in Run.objects.live():
+        lost = watcher.is_lost(run) if watcher else owner_is(run.lease_owner) == "gone"
+        if not lost:
+            continue
+        try:
+            done.removed += asyncio.run(_remove_all(get_engine(run.engine), _labels(run), keep=run))
+        except EngineError as exc:
+            done.troubles.append(f"run {run.uid} is lost, but its engine does not answer: {exc}")
+            continue
+        if _end(run):
+            done.ended.append(run.uid)
+    return done
+
+
+def sweep(engine: Engine, *, kept_too: bool = False) -> Reconciled:
+    """Remove every container and network of this installation that belongs to no live run.
+
+    Args:
+        kept_too: also those that a person asked to keep.
+    """
+    done = Reconciled()
+    live = set(Run.objects.live().values_list("uid", flat=True))
+    kept = set(Run.objects.exclude(kept_container="").values_list("kept_container", flat=True))
+
+    def spared(row: ContainerRow) -> bool:
+        return row.labels.get(LABEL_RUN) in live or (row.id in kept and not kept_too)
+
+    try:
+        done.removed = asyncio.run(_sweep(engine, spared, live))
+    except EngineError as exc:
+        done.troubles.append(str(exc))
+        return done
+    if kept_too:
+        Run.objects.exclude(kept_container="").exclude(uid__in=live).update(kept_container="")
+    return done
+
+
+async def _sweep(
+    engine: Engine, spared: Callable[[ContainerRow], bool], live: Iterable[str]
+) -> int:
+    labels = {LABEL_INSTALL: install_id()}
+    rows = [row for row in await engine.containers(labels) if not spared(row)]
+    await engine.remove([row.id for row in rows])
+    used: set[str] = set()
+    for uid in live:
+        used |= set(await engine.networks({**labels, LABEL_RUN: uid}))
+    networks = [n for n in await engine.networks(labels) if n not in used]
+    for network in networks:
+        await engine.remove_network(network)
+    return len(rows) + len(networks)
+
+
+async def _remove_all(engine: Engine, labels: Mapping[str, str], *, keep: Run) -> int:
+    """Remove what carries these labels, and see that it is gone. Raises EngineError otherwise."""
+    rows = [r for r in await engine.containers(labels) if r.id != keep.kept_container]
+    if rows:
+        await engine.remove([row.id for row in rows])
+        left = [r for r in await engine.containers(labels) if r.id != keep.kept_container]
+        if left:
+            raise EngineError(f"it still lists {left[0].id[:12]} after removing it")
+    networks = await engine.networks(labels)
+    for network in networks:
+        await engine.remove_network(network)
+    return len(rows) + len(networks)
+
+
+def _labels(run: Run) -> dict[str, str]:
+    return {LABEL_INSTALL: install_id(), LABEL_RUN: run.uid}
+
+
+def _end(run: Run) -> bool:
+    """End a lost run and give the host back what it had; False when somebody else was faster."""
+    box.remove_left(run.uid)
+    if run.displaced_report:
+        try:
+            if report.put_back(run.workspace, run.displaced_report):
+                Run.objects.filter(pk=run.pk).update(displaced_report="")
+        except OSError:
+            pass  # the directory is gone, or not ours any more: the row still names the file
+    if not Run.objects.end_lost(run, "the process that executed it is gone"):
+        return False
+    run.refresh_from_db()
+    run_ended.send(sender=Run, run=run)
+    return True
