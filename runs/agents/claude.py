@@ -20,6 +20,7 @@ from runs.agents.evidence import (
     mappings,
     sentence,
     shown,
+    text_blocks,
     text_of,
     total,
 )
@@ -206,9 +207,7 @@ class ClaudeReader(Reader):
 
 def _content(content: object) -> str:
     """The text of a tool result, which is a string or a list of blocks."""
-    if isinstance(content, list):
-        return shown("\n".join(text_of(block.get("text")) for block in mappings(content)))
-    return shown(content)
+    return shown(text_blocks(content) if isinstance(content, list) else content)
 
 
 def _error(record: dict[str, Any], subtype: str) -> str:

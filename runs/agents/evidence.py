@@ -7,7 +7,6 @@ and says so.
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 TEXT_CHARS = 20_000  # of one trace line
@@ -43,6 +42,13 @@ def mappings(value: object) -> list[dict[str, Any]]:
     return [item for item in value[:_BLOCKS] if isinstance(item, dict)]
 
 
+def text_blocks(content: object) -> str:
+    """The texts of a message's or tool result's content blocks, one below the other."""
+    blocks = [block for block in mappings(content) if block.get("type") == "text"]
+    texts = [text_of(block.get("text"), ANSWER_CHARS) for block in blocks]
+    return clean("\n".join(filter(None, texts)), ANSWER_CHARS)
+
+
 def count(value: object) -> int | None:
     """A whole number that can be a count; `true`, 1.5, -1 and 10**30 cannot."""
     if isinstance(value, bool) or not isinstance(value, int):
@@ -60,8 +66,8 @@ def dollars(value: object) -> float | None:
     """An amount in US dollars; NaN, infinity and negative amounts are none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    # Compared before it is converted: an integer of 400 digits does not fit a float.
-    return float(value) if math.isfinite(value) and 0 <= value <= _COST_LIMIT_USD else None
+    # Compared before it is converted: an integer of 400 digits fits no float. NaN fails too.
+    return float(value) if 0 <= value <= _COST_LIMIT_USD else None
 
 
 def shown(value: object, limit: int = DETAIL_CHARS) -> str:

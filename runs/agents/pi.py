@@ -14,13 +14,12 @@ from typing import Any
 from relay import Protocol, Provider
 from runs.agents.base import Agent, AgentRefusal, Launch, Reader, Request, Result, Tally, Trace
 from runs.agents.evidence import (
-    ANSWER_CHARS,
     count,
     dollars,
     mapping,
-    mappings,
     sentence,
     shown,
+    text_blocks,
     text_of,
     total,
 )
@@ -172,11 +171,10 @@ class PiReader(Reader):
         self._error = ""
         self._answered = True
         self._turns += 1
-        blocks = [b for b in mappings(message.get("content")) if b.get("type") == "text"]
-        said = "\n".join(filter(None, (text_of(b.get("text"), ANSWER_CHARS) for b in blocks)))
+        said = text_blocks(message.get("content"))
         if not said:
             return []
-        self._text = text_of(said, ANSWER_CHARS)
+        self._text = said
         return [Trace("text", text_of(said))]
 
     def _add_usage(self, usage: dict[str, Any]) -> None:
@@ -195,9 +193,5 @@ def _tool_end(record: dict[str, Any]) -> list[Trace]:
     if record.get("isError") is not True:
         return []
     name = text_of(record.get("toolName"), 200) or "tool"
-    content = mappings(mapping(record.get("result")).get("content"))
-    return [Trace("problem", f"{name} failed", shown("\n".join(map(_block_text, content))))]
-
-
-def _block_text(block: dict[str, Any]) -> str:
-    return text_of(block.get("text"))
+    content = mapping(record.get("result")).get("content")
+    return [Trace("problem", f"{name} failed", shown(text_blocks(content)))]

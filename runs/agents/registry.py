@@ -37,7 +37,13 @@ def get_agent(name: str) -> Agent:
     found = _offered(name)
     if not found:
         raise AgentRefusal(f"no agent is called {name!r}; there are {', '.join(agent_names())}")
-    return _from_entry_point(found[0])
+    refusals: list[AgentRefusal] = []
+    for point in found:
+        try:
+            return _from_entry_point(point)
+        except AgentRefusal as refusal:
+            refusals.append(refusal)
+    raise refusals[0]
 
 
 def agent_names() -> tuple[str, ...]:
