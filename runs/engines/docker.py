@@ -109,7 +109,7 @@ class Docker(CliEngine):
                 words += ["--env", f"{name}=", "--env", f"{name.lower()}="]
         return words
 
-    async def network_words(self) -> list[str]:
+    def network_words(self) -> list[str]:
         return ["--opt", "com.docker.network.bridge.enable_icc=false"]
 
     def build_environment(self) -> Mapping[str, str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 from asyncio.subprocess import Process
-from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,7 +22,6 @@ from runs.engines.failures import boot_id, failure, not_installed, podman_down
 from runs.engines.process import Completed
 
 INFO_S = 10.0
-_DEPENDENT = "has dependent containers"
 
 
 class _Version(msgspec.Struct):
@@ -100,11 +98,14 @@ class Podman(CliEngine):
             raise EngineUnavailable(podman_down(done.stderr))
         return self._decoded(done, PodmanInfo)
 
+    def is_rootless(self) -> bool:
+        return os.geteuid() != 0
+
     # -- what differs from docker -------------------------------------------------------------
     def create_words(self, spec: ContainerSpec) -> list[str]:
         words = ["--runtime", spec.oci_runtime] if spec.oci_runtime else []
         words += ["create", "--log-driver", "k8s-file", "--log-opt", "max-size=10mb"]
-        if os.geteuid() != 0:
+        if self.is_rootless():
             joined = spec.share_userns_of
             words += ["--userns", f"container:{joined}" if joined else "keep-id"]
         # Podman would hand the host's proxies, perhaps with a password, to the container.
@@ -117,12 +118,9 @@ class Podman(CliEngine):
     def build_words(self) -> list[str]:
         return ["build", "--format", "docker"]
 
-    async def network_words(self) -> list[str]:
-        words = ["--disable-dns"]
-        # One run has one network, so what must be kept apart is networks. CNI cannot.
-        if (await self.info()).host.network_backend == "netavark":
-            words += ["--opt", "isolate=true"]
-        return words
+    def network_words(self) -> list[str]:
+        # One run has one network with one link in it: what must be kept apart is networks.
+        return ["--disable-dns", "--opt", "isolate=true"]
 
     async def network_id(self, name: str, done: Completed) -> str:
         found = await self.call("network", "inspect", "--format", "{{.ID}}", "--", name)
@@ -132,15 +130,6 @@ class Podman(CliEngine):
 
     async def start_attached(self, container: str) -> Process:
         return await process.start((self.cli, "start", "--attach", "--sig-proxy=false", container))
-
-    async def remove(self, containers: Sequence[str]) -> None:
-        try:
-            await super().remove(containers)
-        except EngineError as exc:
-            if _DEPENDENT not in str(exc):
-                raise
-            # The link stood before the agent that lives in its namespaces, which is gone now.
-            await super().remove(containers)
 
     def remove_words(self) -> list[str]:
         return ["rm", "--force", "--volumes", "--time", "0"]  # else each waits 10 s for its TERM

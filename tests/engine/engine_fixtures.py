@@ -1,0 +1,186 @@
+"""The engines the suite runs on, each with a directory it may mount and a label of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import secrets
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from runs.engines import arguments
+from runs.engines.base import ContainerSpec, ContainerState
+from runs.engines.cli import CliEngine
+from runs.engines.docker import Docker
+from runs.engines.podman import Podman
+
+IMAGE = "python:3.13-slim"
+ROOTLESS = "sanduk-podman-test"
+WRAPPER = """#!/bin/sh
+cd /
+exec setpriv --reuid {uid} --regid {gid} --init-groups env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
+    HOME={home} XDG_RUNTIME_DIR={home}/run podman "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """An engine, a directory its containers may use, and who owns it."""
+
+    engine: CliEngine
+    ground: Path
+    uid: int
+    gid: int
+    labels: dict[str, str]
+
+    def spec(self, *argv: str, **fields: object) -> ContainerSpec:
+        made = ContainerSpec(
+            image=IMAGE, argv=argv, labels=self.labels, user=f"{self.uid}:{self.gid}"
+        )
+        return replace(made, **fields)  # type: ignore[arg-type]
+
+    def make(self, *parts: str) -> Path:
+        """A directory below the ground that the container's user owns."""
+        path = self.ground
+        for part in parts:
+            path = path / part
+            path.mkdir(exist_ok=True)
+            os.chown(path, self.uid, self.gid)
+        return path
+
+    async def finished(self, spec: ContainerSpec) -> tuple[bytes, bytes, ContainerState]:
+        """Run a container to its end: its output and how it ended."""
+        container = await self.engine.create(spec)
+        process = await self.engine.start_attached(container)
+        out, err = await process.communicate()
+        state = await self.engine.inspect(container)
+        assert state is not None
+        return out, err, state
+
+
+class RootlessPodman(Podman):
+    """Podman as another user, from a test that runs as root."""
+
+    def __init__(self, wrapper: Path) -> None:
+        self.cli = str(wrapper)  # type: ignore[misc]
+
+    def is_rootless(self) -> bool:
+        return True
+
+
+def told(*argv: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def require_docker() -> None:
+    if shutil.which("docker") is None or told("docker", "info").returncode != 0:
+        pytest.skip("no Docker daemon answers")
+    if told("docker", "image", "inspect", IMAGE).returncode != 0:
+        pytest.skip(f"Docker has no image {IMAGE}")
+
+
+def give_image(podman: str) -> None:
+    """Podman gets the test image from Docker, as there may be no registry."""
+    if told(podman, "image", "exists", f"localhost/{IMAGE}").returncode == 0:
+        return
+    require_docker()
+    save = subprocess.Popen(["docker", "save", IMAGE], stdout=subprocess.PIPE)
+    loaded = told(podman, "load", "--quiet", stdin=save.stdout)
+    assert save.wait() == 0
+    assert loaded.returncode == 0, loaded.stderr
+
+
+def require_podman() -> None:
+    if shutil.which("podman") is None:
+        pytest.skip("podman is not installed")
+    if os.geteuid() != 0:
+        pytest.skip("the Podman suites switch users: they need root")
+
+
+@pytest.fixture(scope="session")
+def rootless_home() -> Iterator[Path]:
+    """A normal user with a range of user ids, made for this session."""
+    require_podman()
+    for tool in ("useradd", "newuidmap", "setpriv"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"a rootless Podman needs {tool}")
+    with contextlib.suppress(KeyError):
+        pwd.getpwnam(ROOTLESS)
+        remove_user()  # a killed session left it
+    made = told("useradd", "--create-home", ROOTLESS)
+    assert made.returncode == 0, made.stderr
+    try:
+        user = pwd.getpwnam(ROOTLESS)
+        home = Path(user.pw_dir)
+        (home / "run").mkdir(mode=0o700)
+        os.chown(home / "run", user.pw_uid, user.pw_gid)
+        home.chmod(0o755)
+        wrapper = home / "podman"
+        wrapper.write_text(WRAPPER.format(uid=user.pw_uid, gid=user.pw_gid, home=home))
+        wrapper.chmod(0o755)
+        give_image(str(wrapper))
+        yield home
+    finally:
+        remove_user()
+
+
+def remove_user() -> None:
+    home = Path(pwd.getpwnam(ROOTLESS).pw_dir)
+    wrapper = home / "podman"
+    if wrapper.exists():
+        told(str(wrapper), "rm", "--all", "--force", "--time", "0")
+        told(str(wrapper), "system", "migrate")  # ends the process that keeps its namespace
+    for _ in range(3):
+        if told("userdel", "--force", "--remove", ROOTLESS).returncode == 0:
+            break
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(
+    params=[
+        "docker",
+        pytest.param("podman", marks=pytest.mark.podman),
+        pytest.param("rootless", marks=pytest.mark.podman),
+    ]
+)
+def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    labels = {"sanduk.install": f"test-{secrets.token_hex(6)}", "sanduk.run": secrets.token_hex(6)}
+    with tempfile.TemporaryDirectory(prefix="sanduk-engine-") as folder:
+        ground = Path(folder)
+        ground.chmod(0o755)
+        engine: CliEngine
+        uid = gid = 1000 if os.geteuid() == 0 else os.geteuid()
+        if request.param == "docker":
+            require_docker()
+            engine = Docker()
+        elif request.param == "podman":
+            require_podman()
+            give_image("podman")
+            engine = Podman()
+        else:
+            home = request.getfixturevalue("rootless_home")
+            engine = RootlessPodman(home / "podman")
+            user = pwd.getpwnam(ROOTLESS)
+            uid, gid = user.pw_uid, user.pw_gid
+            # The checkout may lie where the other user cannot look.
+            profile = ground / "seccomp.json"
+            shutil.copy(arguments.SECCOMP_PROFILE, profile)
+            monkeypatch.setattr(arguments, "SECCOMP_PROFILE", profile)
+        os.chown(ground, uid, gid)
+        try:
+            yield Bench(engine, ground, uid, gid, labels)
+        finally:
+            left = told(
+                engine.cli, "ps", "-aq", "--filter", f"label=sanduk.run={labels['sanduk.run']}"
+            )
+            if left.stdout.split():
+                rm = told(engine.cli, *engine.remove_words(), *left.stdout.split())
+                assert rm.returncode == 0 or "dependent" in rm.stderr, rm.stderr
+                told(engine.cli, *engine.remove_words(), *left.stdout.split())
