@@ -30,7 +30,7 @@ def submit(plan: Plan, *, trigger: str = Run.Trigger.TERMINAL, requested_by: Any
     return Run.objects.create(**_columns(plan, trigger), requested_by=requested_by)
 
 
-def start_here(plan: Plan) -> Run:
+def start_here(plan: Plan, *, uid: str = "") -> Run:
     """Write the run down as already claimed by this process, so it can never wait for nobody.
 
     Raises Refusal when another live run works in the same directory.
@@ -46,6 +46,7 @@ def start_here(plan: Plan) -> Run:
                 claimed_at=now,
                 lease_owner=lease.owner(),
                 lease_until=now + dt.timedelta(seconds=settings.SANDUK_LEASE_SECONDS),
+                **({"uid": uid} if uid else {}),
             )
     except IntegrityError:
         _refuse_overlap(str(plan.workspace.path))
@@ -131,12 +132,10 @@ def _live(run: Run, plan: Plan, console: Console, owner: str, interrupts: Interr
     workspace.prepare(plan.workspace)
     path = str(plan.workspace.path)
     private = box.make(run.uid)
-    aside = ""
-    if plan.order.report_instruction:
-        aside = report.set_aside(path, run.uid, known=_own_reports(path))
-        if aside:
-            console.progress(f"the REPORT.md that was there is kept as {aside}")
-            Run.objects.filter(pk=run.pk).update(displaced_report=aside)
+    aside = report.set_aside(path, run.uid, known=_own_reports(path))
+    if aside:
+        console.progress(f"the REPORT.md that was there is set aside as {aside}")
+        Run.objects.filter(pk=run.pk).update(displaced_report=aside)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(_in_loop(run, plan, console, owner, interrupts, private))

@@ -179,10 +179,9 @@ class Supervision:
 
     def _collect_report(self) -> report.Report:
         workspace = str(self.plan.workspace.path)
-        if self.plan.order.report_instruction:
-            found = report.collect(workspace, limit=settings.SANDUK_REPORT_MAX_BYTES)
-        else:
-            found = report.Report(Run.Report.NONE)
+        found = report.collect(workspace, limit=settings.SANDUK_REPORT_MAX_BYTES)
+        if found.state == Run.Report.MISSING and not self.plan.order.report_instruction:
+            return report.Report(Run.Report.NONE)  # nobody asked for one
         return found
 
     async def _keep(self, holdings: Holdings) -> str:

@@ -149,10 +149,11 @@ class Apple(Engine):
         on_line: Callable[[str], None],
         no_cache: bool = False,
         pull: bool = False,
+        file: str | None = None,
     ) -> None:
         if pull:
             raise EngineError("Apple's container cannot be told to pull base images again")
-        words = ["build", "-t", tag, "-f", str(Path(context, "Containerfile"))]
+        words = ["build", "-t", tag, "-f", file or str(Path(context, "Containerfile"))]
         words += label_arguments(labels)
         for name, value in build_args.items():
             words += ["--build-arg", f"{name}={value}"]

@@ -147,8 +147,9 @@ class Engine(ABC):
         on_line: Callable[[str], None],
         no_cache: bool = False,
         pull: bool = False,
+        file: str | None = None,
     ) -> None:
-        """Build the directory's Containerfile. Raises EngineError with the last lines."""
+        """Build the directory's Containerfile, or `file`. Raises EngineError with the last lines."""
 
     # -- containers -------------------------------------------------------------------------
     @abstractmethod

@@ -124,8 +124,10 @@ class CliEngine(Engine):
         on_line: Callable[[str], None],
         no_cache: bool = False,
         pull: bool = False,
+        file: str | None = None,
     ) -> None:
-        words = [*self.build_words(), "--file", str(Path(context, "Containerfile")), "--tag", tag]
+        recipe = file or str(Path(context, "Containerfile"))
+        words = [*self.build_words(), "--file", recipe, "--tag", tag]
         words += ["--force-rm", *label_arguments(labels)]
         for name, value in build_args.items():
             words += ["--build-arg", f"{name}={value}"]

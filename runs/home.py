@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import secrets
 from pathlib import Path
 
@@ -22,7 +21,6 @@ def prepare() -> None:
     Cheap when everything is there: one small file is compared. Raises Refusal.
     """
     home = prepare_home()
-    os.umask(0o077)  # reports and messages are nobody else's
     key = home / "secret_key"
     try:
         if not key.exists():

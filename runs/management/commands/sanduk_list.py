@@ -1,0 +1,94 @@
+"""`sanduk list`: what there is to choose from."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+import recipes
+from relay import get_provider, provider_names
+from runs import agents, engines
+from runs.agents.base import AgentRefusal
+from runs.engines.base import EngineError
+from runs.management.terminal import SandukCommand, add_json_flag
+
+Rows = list[dict[str, Any]]
+
+
+class Command(SandukCommand):
+    help = "List agents, providers, runtimes or recipes."
+    keeps_state = False
+    examples = ("list agents", "list providers --json")
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("what", choices=("agents", "providers", "runtimes", "recipes"))
+        add_json_flag(parser)
+
+    def act(self, **options: Any) -> int:
+        rows = {
+            "agents": _agents,
+            "providers": _providers,
+            "runtimes": _runtimes,
+            "recipes": _recipes,
+        }[options["what"]]()
+        if options["json"]:
+            self.print_json(rows)
+            return 0
+        columns = list(rows[0]) if rows else []
+        widths = {c: max(len(str(row[c])) for row in rows) for c in columns}
+        for row in rows:
+            self.print("  ".join(str(row[c]).ljust(widths[c]) for c in columns).rstrip())
+        return 0
+
+
+def _agents() -> Rows:
+    rows = []
+    for name in agents.agent_names():
+        try:
+            agent = agents.get_agent(name)
+        except AgentRefusal as exc:
+            rows.append({"name": name, "recipe": "", "protocols": f"cannot be used: {exc}"})
+            continue
+        rows.append({"name": name, "recipe": agent.recipe, "protocols": ", ".join(agent.protocols)})
+    problems = agents.plugin_problems()
+    return rows + [{"name": "!", "recipe": "", "protocols": problem} for problem in problems]
+
+
+def _providers() -> Rows:
+    rows = []
+    for name in provider_names():
+        p = get_provider(name)
+        port = f":{p.port}" if p.port else ""
+        where = "inside sanduk" if name == "rehearsal" else f"{p.scheme}://{p.host}{port}{p.prefix}"
+        key = p.key_env if p.needs_key else f"{p.key_env or ''} (no key needed)".strip()
+        rows.append({"name": name, "where": where, "key": key, "model": p.default_model or "-"})
+    return rows
+
+
+def _runtimes() -> Rows:
+    chosen = engines.get_engine(None).name
+    rows = []
+    for name in engines.engine_names():
+        try:
+            cli = engines.get_engine(name).cli
+        except EngineError as exc:
+            rows.append({"name": name, "cli": "", "state": str(exc), "default": ""})
+            continue
+        state = "installed" if shutil.which(cli) else "not installed"
+        default = "default" if name == chosen and state == "installed" else ""
+        rows.append({"name": name, "cli": cli, "state": state, "default": default})
+    return rows
+
+
+def _recipes() -> Rows:
+    rows = []
+    for name in recipes.recipe_names():
+        try:
+            recipe = recipes.load(name)
+        except recipes.RecipeError as exc:
+            rows.append({"name": name, "agent": "", "description": f"cannot be used: {exc}"})
+            continue
+        rows.append({"name": name, "agent": recipe.agent, "description": recipe.description})
+    return rows

@@ -1,0 +1,42 @@
+"""`sanduk runs`: the runs there were, newest first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from runs import narration
+from runs.duration import spoken
+from runs.management.terminal import SandukCommand, add_json_flag
+from runs.models import Run
+from runs.visible import visible
+
+
+class Command(SandukCommand):
+    help = "List runs, newest first."
+    examples = ("runs", "runs --limit 100 --json", "runs --live")
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--limit", type=int, default=20, metavar="N", help="at most N (20)")
+        parser.add_argument("--live", action="store_true", help="only those that have not ended")
+        add_json_flag(parser)
+
+    def act(self, **options: Any) -> int:
+        chosen = (
+            Run.objects.exclude(state=Run.State.ENDED) if options["live"] else Run.objects.all()
+        )
+        found = list(chosen.defer("report", "final_text")[: max(options["limit"], 0)])
+        if options["json"]:
+            self.print_json([narration.as_json(run) for run in found])
+            return 0
+        if not found:
+            self.say('no runs yet; try: sanduk run --agent pi --provider rehearsal "look around"')
+        for run in found:
+            took = spoken(run.duration_s) if run.duration_s is not None else "-"
+            task = visible(" ".join(run.task.split()), limit=50)
+            self.print(
+                f"{run.uid}  {run.created_at:%Y-%m-%d %H:%M}  {narration.spoken_outcome(run):<16}  "
+                f"{took:>8}  {visible(run.agent, limit=16):<8}  {run.mode:<8}  {task}"
+            )
+        return 0

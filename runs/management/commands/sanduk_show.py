@@ -1,0 +1,116 @@
+"""`sanduk show`: one run, with everything that is known of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from runs import narration
+from runs.console import MARKS
+from runs.management.commands.sanduk_stop import one_run
+from runs.management.terminal import SandukCommand, add_json_flag
+from runs.models import Run
+from runs.visible import visible
+
+VERDICTS = {"closed": "ok", "open": "OPEN", "unknown": "could not check"}
+
+
+class Command(SandukCommand):
+    help = "Show a run: facts, trace, calls, seal certificate, report."
+    examples = ("show 3f2a9c", "show 3f2a9c --report", "show 3f2a9c --trace --json")
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("run", metavar="RUN", help="its id, or the first letters of it")
+        for part in ("trace", "calls", "seal", "report"):
+            parser.add_argument(f"--{part}", action="store_true", help=f"only the {part}")
+        add_json_flag(parser)
+
+    def act(self, **options: Any) -> int:
+        run = one_run(options["run"])
+        parts = [p for p in ("trace", "calls", "seal", "report") if options[p]]
+        if options["json"]:
+            self.print_json(_as_json(run, parts))
+            return 0
+        if not parts:
+            self._facts(run)
+        for part in parts or ("trace", "calls", "seal", "report"):
+            getattr(self, f"_{part}")(run, headed=not parts)
+        return 0
+
+    def _facts(self, run: Run) -> None:
+        self.print(narration.last_word(run))
+        if run.reason:
+            self.print(f"  {visible(run.reason)}")
+        for name, value in (
+            ("task", visible(" ".join(run.task.split()), limit=200)),
+            ("agent", f"{run.agent} on {run.provider or 'nothing'} {run.model}".rstrip()),
+            ("mode", run.mode),
+            ("image", f"{run.image} ({run.engine})"),
+            ("workdir", run.workspace),
+            ("asked by", run.requested_as),
+            ("created", f"{run.created_at:%Y-%m-%d %H:%M:%S} UTC"),
+        ):
+            self.print(f"  {name:<9} {visible(value)}")
+
+    def _head(self, text: str, *, headed: bool) -> None:
+        if headed:
+            self.print(f"\n{text}")
+
+    def _trace(self, run: Run, *, headed: bool) -> None:
+        self._head("trace", headed=headed)
+        for event in run.events.iterator(chunk_size=500):
+            mark = MARKS.get(event.kind, "=" if event.kind == "step" else "e")
+            detail = f"  {visible(event.detail, limit=300)}" if event.detail else ""
+            self.print(
+                f"  {event.at:%H:%M:%S} {mark} {visible(event.text.strip(), limit=500)}{detail}"
+            )
+
+    def _calls(self, run: Run, *, headed: bool) -> None:
+        self._head("calls", headed=headed)
+        for call in run.calls.iterator(chunk_size=500):
+            took = (call.ended_at - call.started_at).total_seconds() if call.ended_at else None
+            spoken = f"{took:.2f} s" if took is not None else "not ended"
+            known = [
+                f"{value:,} {name}"
+                for name, value in (("in", call.input_tokens), ("out", call.output_tokens))
+                if value is not None
+            ]
+            tokens = ", ".join(known) or ("usage unknown" if call.protocol else "")
+            trouble = call.refusal or call.error
+            self.print(
+                f"  {call.sequence:>4} {visible(call.method)} {visible(call.path, limit=80)} "
+                f"{call.status or '-'} {spoken} {visible(call.model_asked, limit=40)} {tokens}"
+                f"{' | ' + visible(trouble) if trouble else ''}".rstrip()
+            )
+        if not run.calls.exists():
+            self.print("  none")
+
+    def _seal(self, run: Run, *, headed: bool) -> None:
+        self._head("seal certificate", headed=headed)
+        if not run.certificate:
+            self.print("  none: " + ("no relay in this mode" if run.mode in ("open", "no-network")
+                                     else "the run ended before its probe answered"))  # fmt: skip
+            return
+        self.print(f"  {visible(str(run.certificate.get('headline', '')))}")
+        for check in run.certificate.get("checks", ()):
+            verdict = VERDICTS.get(check.get("verdict", ""), "?")
+            self.print(f"  {verdict:<15} {visible(str(check.get('sentence', '')))}")
+
+    def _report(self, run: Run, *, headed: bool) -> None:
+        self._head("report", headed=headed)
+        if run.report:
+            self.print(visible(run.report, lines=True).rstrip())
+        else:
+            self.print(f"  {run.report_state or 'none'}")
+
+
+def _as_json(run: Run, parts: list[str]) -> dict[str, Any]:
+    found = narration.as_json(run)
+    if not parts or "trace" in parts:
+        found["trace"] = list(run.events.values("sequence", "at", "kind", "text", "detail"))
+    if not parts or "calls" in parts:
+        found["relay_calls"] = list(run.calls.values())
+    if not parts or "seal" in parts:
+        found["certificate"] = run.certificate
+    return found

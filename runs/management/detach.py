@@ -1,0 +1,44 @@
+"""`--detach`: the same command again, in a process of its own that outlives this terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import msgspec
+
+from runs.installation import prepare_home, run_directory
+from runs.models.run import new_uid
+from runs.plan import Plan
+
+WAIT_S = 30
+
+
+def detach(plan: Plan, command: Any) -> int:
+    """Start an executor, wait until the run is written down and claimed, print its id.
+
+    The order travels on standard input. The executor answers one line: the run's id, or why not.
+    """
+    uid = new_uid()
+    prepare_home()
+    log = (run_directory(uid) / "executor.log").open("ab")
+    with log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sanduk_site", "execute", uid],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            env=os.environ,
+        )
+    assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018
+    process.stdin.write(msgspec.json.encode(plan.order))
+    process.stdin.close()
+    answer = process.stdout.readline().decode().strip()
+    process.stdout.close()
+    if answer == uid:
+        command.print(uid)
+        return 0
+    return int(command.refuse(answer or "the executor did not start; see the run's executor.log"))

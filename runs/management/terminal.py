@@ -1,0 +1,127 @@
+"""What every sanduk command shares: one clear line for trouble, the right exit code, its flags."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import IO, Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import DatabaseError
+
+from runs.engines.base import EngineError
+from runs.home import prepare
+from runs.reconcile import reconcile
+from runs.refusal import Refusal
+from runs.visible import visible
+
+REFUSED = 2
+_DJANGO_FLAGS = {"--version", "--settings", "--pythonpath", "--traceback", "--no-color",
+                 "--force-color", "--skip-checks", "-v", "--verbosity"}  # fmt: skip
+
+
+class _Parser(CommandParser):
+    def error(self, message: str) -> Any:
+        self.print_usage(sys.stderr)
+        print(f"sanduk: {message}", file=sys.stderr)
+        raise SystemExit(REFUSED)
+
+
+class SandukCommand(BaseCommand):
+    """Subclass it, add arguments, and return an exit code from `act`.
+
+    `keeps_state` commands find the state directory ready and lost runs ended before they act.
+    """
+
+    requires_system_checks: list[str] = []
+    keeps_state = True
+    examples: tuple[str, ...] = ()
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        words = subcommand.removeprefix("sanduk_") if prog_name == "sanduk" else subcommand
+        kwargs.setdefault("allow_abbrev", False)
+        kwargs["formatter_class"] = argparse.RawDescriptionHelpFormatter
+        if self.examples:
+            lines = "\n".join(f"  sanduk {example}" for example in self.examples)
+            kwargs["epilog"] = f"examples:\n{lines}"
+        parser = super().create_parser(prog_name, words, **kwargs)
+        parser.error = _Parser.error.__get__(parser)  # type: ignore[method-assign]
+        for action in parser._actions:
+            if _DJANGO_FLAGS & set(action.option_strings):
+                action.help = argparse.SUPPRESS
+        return parser
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        parser = self.create_parser(argv[0], argv[1])
+        options = vars(parser.parse_args(argv[2:]))
+        options.pop("args", None)
+        raise SystemExit(self.guarded(**options))
+
+    def guarded(self, **options: Any) -> int:
+        """Act, turning every expected trouble into one line and a code."""
+        try:
+            if self.keeps_state and not options.get("dry_run"):
+                prepare()
+                self._end_lost_runs()
+            return self.act(**options)
+        except (Refusal, EngineError, ImproperlyConfigured) as exc:
+            return self.refuse(str(exc))
+        except DatabaseError as exc:
+            return self.refuse(f"the database cannot be used: {exc}")
+        except KeyboardInterrupt:
+            self.refuse("stopped with Ctrl-C; nothing was started")
+            return 130
+        except BrokenPipeError:
+            sys.stderr.close()  # the reader went away: nothing is wrong with us
+            return 0
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        code = self.guarded(**options)
+        if code:
+            raise SystemExit(code)
+
+    def act(self, **options: Any) -> int:
+        """Do the work and return the exit code."""
+        raise NotImplementedError
+
+    def refuse(self, why: str) -> int:
+        print(f"sanduk: {visible(why)}", file=sys.stderr)
+        return REFUSED
+
+    def say(self, text: str) -> None:
+        print(f"sanduk: {visible(text)}", file=sys.stderr)
+
+    def print(self, text: str = "") -> None:
+        """One line on stdout. What is hostile in it must have gone through `visible`."""
+        print(text, file=self.out)
+
+    def print_json(self, value: Any) -> None:
+        print(json.dumps(value, indent=2, default=str), file=self.out)
+
+    @property
+    def out(self) -> IO[str]:
+        return sys.stdout
+
+    def _end_lost_runs(self) -> None:
+        done = reconcile()
+        for uid in done.ended:
+            self.say(f"run {uid} had lost its process; it is ended as interrupted")
+        for trouble in done.troubles:
+            self.say(trouble)
+
+
+def add_engine_flags(parser: CommandParser) -> None:
+    """`--runtime` and `-q`, on every verb that talks to an engine."""
+    parser.add_argument(
+        "--runtime",
+        metavar="ENGINE",
+        default="",
+        help="docker, podman, apple or module:Class; default: the first that is installed",
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="say only what went wrong")
+
+
+def add_json_flag(parser: CommandParser) -> None:
+    parser.add_argument("--json", action="store_true", help="machine-readable output on stdout")

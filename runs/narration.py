@@ -1,0 +1,181 @@
+"""A run in words and in figures, for a terminal, a stats file and `--json`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from runs.duration import spoken
+from runs.models import Run
+from runs.models.run import Outcome
+from runs.mounts import described
+from runs.plan import Plan
+from runs.visible import visible
+
+# how agents and their tools say that they miss a network
+_NETWORK_SIGNS = (
+    "could not resolve host",
+    "temporary failure in name resolution",
+    "name or service not known",
+    "network is unreachable",
+    "getaddrinfo eai_again",
+    "getaddrinfo enotfound",
+    "failed to establish a new connection",
+)
+
+
+def opening(run: Run, plan: Plan) -> str:
+    """What is about to happen."""
+    provider = f" on {run.provider}" if run.provider else ""
+    model = f" ({run.model})" if run.model and run.model != run.provider else ""
+    return f"run {run.uid}: {run.agent}{provider}{model}, {run.mode}, in {run.workspace}"
+
+
+def closing(run: Run) -> list[str]:
+    """What a person should know now, one line each; empty when all is well."""
+    lines = []
+    if run.outcome != Outcome.SUCCEEDED:
+        lines.append(f"{spoken_outcome(run)}: {run.reason}" if run.reason else spoken_outcome(run))
+    if run.outcome == Outcome.FAILED and missed_network(run):
+        lines.append(
+            f"it seems to have needed the network, which {run.mode} mode does not give; "
+            "--mode key-safe gives network and keeps the key outside, --mode open gives both"
+        )
+    if run.report_state == Run.Report.MISSING:
+        lines.append("report: missing")
+    elif run.report_state == Run.Report.REFUSED:
+        lines.append("report: REPORT.md is no regular file, or may not be read; it was left alone")
+    elif run.report_state == Run.Report.CUT:
+        lines.append(f"report: cut, it has {run.report_bytes:,} bytes")
+    if run.displaced_report:
+        lines.append(f"the REPORT.md that was there before is now {run.displaced_report}")
+    if run.kept_container:
+        lines.append(
+            f"container {run.kept_container[:12]} is kept, stopped; sanduk clean removes it"
+        )
+    return lines
+
+
+def missed_network(run: Run) -> bool:
+    """Whether what it printed looks like an agent that wanted a network it was not given."""
+    if run.mode not in ("sealed", "no-network"):
+        return False
+    texts = run.events.exclude(kind="step").values_list("text", "detail")[:5000]
+    said = "\n".join(f"{text}\n{detail}" for text, detail in texts).lower()
+    return any(sign in f"{said}\n{run.reason.lower()}" for sign in _NETWORK_SIGNS)
+
+
+def spoken_outcome(run: Run) -> str:
+    return str(run.outcome or run.state).replace("_", " ")
+
+
+def last_word(run: Run) -> str:
+    """The ending in one line: outcome, time, tokens, calls."""
+    parts = [f"run {run.uid} {spoken_outcome(run)}"]
+    if run.duration_s is not None:
+        parts.append(spoken(run.duration_s))
+    parts += figures(run)
+    return ", ".join(parts)
+
+
+def figures(run: Run) -> list[str]:
+    """What the agent says it used, and what the relay counted."""
+    parts = []
+    tally = run.tally
+    if (tokens := tally.get("input_tokens")) is not None:
+        cached = tally.get("cached_tokens")
+        inside = f" ({cached:,} cached)" if cached else ""
+        parts.append(f"{tokens:,} tokens in{inside}")
+    if (tokens := tally.get("output_tokens")) is not None:
+        parts.append(f"{tokens:,} out")
+    if run.calls_relayed or run.calls_refused:
+        refused = f", {run.calls_refused} refused" if run.calls_refused else ""
+        parts.append(f"{run.calls_relayed} calls relayed{refused}")
+    return parts
+
+
+def as_json(run: Run) -> dict[str, Any]:
+    """Everything a script may want of a run; hostile texts as they are, JSON escapes them."""
+    return {
+        "run": run.uid,
+        "state": run.state,
+        "outcome": run.outcome,
+        "exit_code": run.exit_code,
+        "reason": run.reason,
+        "agent": run.agent,
+        "provider": run.provider,
+        "model": run.model,
+        "mode": run.mode,
+        "engine": run.engine,
+        "image": run.image,
+        "workdir": run.workspace,
+        "created_at": _iso(run.created_at),
+        "started_at": _iso(run.started_at),
+        "ended_at": _iso(run.ended_at),
+        "duration_s": run.duration_s,
+        "agent_exit_code": run.agent_exit_code,
+        "tally": run.tally,
+        "calls": {
+            "relayed": run.calls_relayed,
+            "refused": run.calls_refused,
+            "completed": run.calls_completed,
+        },
+        "seal": run.certificate.get("headline", ""),
+        "report": {
+            "state": run.report_state,
+            "bytes": run.report_bytes,
+            "sha256": run.report_sha256,
+            "text": run.report,
+        },
+        "final_text": run.final_text,
+        "kept_container": run.kept_container,
+        "displaced_report": run.displaced_report,
+    }
+
+
+def _iso(moment: Any) -> str | None:
+    return moment.isoformat() if moment else None
+
+
+def write_stats(path: Path, run: Run, report: str) -> None:
+    """`{exit, ok, stats, error, report}` and the run as a whole. Raises OSError."""
+    stats = {
+        "exit": run.exit_code,
+        "ok": run.outcome == Outcome.SUCCEEDED,
+        "stats": ", ".join(figures(run)),
+        "error": run.reason or None,
+        "report": (report or str(Path(run.workspace) / "REPORT.md")) if run.report else None,
+        "run": as_json(run),
+    }
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path.expanduser(), flags, 0o600), "w") as file:
+        json.dump(stats, file, indent=2)
+        file.write("\n")
+
+
+def dry_run(plan: Plan) -> dict[str, Any]:
+    """What would be started. The credential is a placeholder; nothing is asked of any engine."""
+    launch = plan.launch("<run token>" if plan.order.relayed else "<key>")
+    order = plan.order
+    described: dict[str, Any] = {
+        "agent": plan.agent.name,
+        "provider": plan.provider.name if plan.provider else "none",
+        "mode": order.mode_name,
+        "engine": plan.engine.name,
+        "image": plan.image.tag,
+        "link": plan.link_image.tag if plan.link_image else "none",
+        "workdir": str(plan.workspace.path),
+        "runs as": f"{plan.workspace.uid}:{plan.workspace.gid}",
+        "mounts": described_or_none(plan),
+        "limits": f"{order.cpus:g} cpus, {order.memory}, {spoken(order.timeout_s)}",
+        "task": "on stdin" if launch.task_on_stdin else "in argv",
+        "argv": [visible(word) for word in launch.argv],
+        "variables": sorted({*launch.env, *order.env, *order.env_names}),
+    }
+    return described
+
+
+def described_or_none(plan: Plan) -> str:
+    return "; ".join(described(plan.mounts)) or "none"

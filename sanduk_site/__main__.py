@@ -1,0 +1,3 @@
+from sanduk_site.cli import main
+
+main()

@@ -1,0 +1,95 @@
+"""The `sanduk` command: `sanduk X` is `manage.py sanduk_X` under a shorter name."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from sanduk_site import __version__
+
+USAGE = """\
+sanduk {version}: coding agents in disposable containers, with a person at the gate
+
+usage: sanduk COMMAND [flags]        sanduk COMMAND --help explains one, with examples
+
+{commands}
+
+first steps:
+  sanduk run --agent pi --provider rehearsal "look at every file here"
+  sanduk runs
+  sanduk show RUN
+"""
+
+SUMMARIES = {
+    "run": "run an agent in a container and wait for its report",
+    "build": "build an agent's image",
+    "list": "what there is: agents, providers, runtimes, recipes",
+    "ps": "containers of this installation",
+    "stop": "stop runs; without one, stop what belongs to no live run",
+    "clean": "remove containers and networks that are left or were kept",
+    "runs": "the runs there were",
+    "show": "one run: trace, calls, seal certificate, report",
+}
+
+INTERNAL = {"execute"}  # what `run --detach` starts
+
+
+def main() -> None:
+    """The console script. Exits with the command's code; 2 for a word that is no command."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sanduk_site.settings")
+    words = sys.argv[1:]
+    if not words or words[0] in ("-h", "--help", "help"):
+        _usage(sys.stdout if words else sys.stderr)
+        raise SystemExit(0 if words else 2)
+    if words[0] in ("-V", "--version", "version"):
+        print(f"sanduk {__version__}")
+        raise SystemExit(0)
+    app = _commands().get(words[0])
+    if app is None:
+        raise SystemExit(_no_command(words))
+    _run(app, words)
+
+
+def _run(app: str, words: list[str]) -> None:
+    from django.core.exceptions import ImproperlyConfigured
+
+    try:
+        import django
+
+        django.setup()
+        from django.core.management import load_command_class
+    except ImproperlyConfigured as exc:
+        print(f"sanduk: {exc}", file=sys.stderr)
+        raise SystemExit(2) from None
+    command = load_command_class(app, f"sanduk_{words[0]}")
+    command.run_from_argv(["sanduk", f"sanduk_{words[0]}", *words[1:]])
+
+
+def _commands() -> dict[str, str]:
+    """Each command and the app it lives in, from the files that are there."""
+    here = Path(__file__).resolve().parent.parent
+    found = {}
+    for app in ("runs", "assistants", "changes", "sanduk_site"):
+        for file in (here / app / "management" / "commands").glob("sanduk_*.py"):
+            found[file.stem.removeprefix("sanduk_")] = app
+    return found
+
+
+def _usage(where: object) -> None:
+    commands = _commands()
+    known = [name for name in SUMMARIES if name in commands]
+    names = [*known, *sorted(set(commands) - set(known) - INTERNAL)]
+    lines = "\n".join(f"  {name:<8} {SUMMARIES.get(name, '')}".rstrip() for name in names)
+    print(USAGE.format(version=__version__, commands=lines), end="", file=where)  # type: ignore[call-overload]
+
+
+def _no_command(words: list[str]) -> int:
+    task = shlex.quote(" ".join(words))
+    print(
+        f"sanduk: {words[0]!r} is no command; there are {', '.join(sorted(set(_commands()) - INTERNAL))}.\n"
+        f"sanduk: to give an agent that task: sanduk run {task}",
+        file=sys.stderr,
+    )
+    return 2
