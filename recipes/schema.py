@@ -266,5 +266,5 @@ def _plain(error: str) -> str:
         text = text.replace(f"`str` matching regex {pattern!r}", meaning)
     text = re.sub(r"`(\w+)` of length >= 1", r"`\1` that is not empty", text)
     text = re.sub(r"`(array|str|int|bool)`", lambda found: _JSON_TYPES[found[1]], text)
-    text = text.replace("`", "")
+    text = text.replace("`", "").replace("nvalid enum value", "nvalid value")
     return f"{path}: {text[:1].lower()}{text[1:]}"

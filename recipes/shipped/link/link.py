@@ -341,9 +341,11 @@ def relay(port: int, limit_s: float = RELAY_LIMIT_S) -> Found:
     while True:
         started = time.monotonic()
         try:
-            with socket.create_connection(("127.0.0.1", port), max(0.001, deadline - started)) as s:
-                s.sendall(request.encode())
-                answer = s.recv(4096).split(b"\r\n")[0].split(b" ")
+            with socket.socket() as asking:
+                asking.settimeout(max(0.001, deadline - started))
+                asking.connect(("127.0.0.1", port))
+                asking.sendall(request.encode())
+                answer = asking.recv(4096).split(b"\r\n")[0].split(b" ")
         except ConnectionRefusedError:  # socat does not listen yet
             if time.monotonic() < deadline:
                 time.sleep(0.002)
