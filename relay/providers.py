@@ -188,7 +188,8 @@ def _route(name: str, record: object) -> Route:
             raise InvalidProvider(f"{where}: {key} are some of {', '.join(sorted(allowed))}")
     if not all(isinstance(key, str) and key.isidentifier() for key in values.get("query", [])):
         raise InvalidProvider(f"{where}: query is a list of key names")
-    return Route(**{k: frozenset(v) if isinstance(v, list) else v for k, v in values.items()})
+    sets: dict[str, Any] = {k: frozenset(v) for k, v in values.items() if isinstance(v, list)}
+    return Route(path, protocol=values.get("protocol"), **sets)
 
 
 def _checked(

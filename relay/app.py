@@ -1,0 +1,334 @@
+"""The relay: an ASGI application that forwards the calls of one run to one provider.
+
+It forwards and does not translate. A call goes through four stages: the gate (token, route,
+framing), its body (read whole, within limits), the provider, and the way back (each piece as it
+arrives, unchanged, with the meter looking on). Every request ends as one record in the ledger,
+however it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from typing import Any
+
+import msgspec
+
+from relay.admission import Admitted, Gate, Refusal
+from relay.asgi import Headers, Receive, Scope, Send
+from relay.connection import UpstreamError, UpstreamSilent
+from relay.credential import Credential
+from relay.headers import Outgoing, returning, value_of
+from relay.meter import Meter
+from relay.policy import Policy
+from relay.protocols import dialect
+from relay.protocols.reading import name as model_name
+from relay.records import CallRecord, Ledger, Protocol
+from relay.upstream import Exchange, UpstreamClient
+
+_log = logging.getLogger(__name__)
+
+
+class ClientLeft(Exception):
+    """The client closed its connection before its answer ended."""
+
+
+class AnswerCut(Exception):
+    """The provider's answer stopped in the middle; the client's connection must stop too."""
+
+
+class _Asked(msgspec.Struct):
+    model: Any = None
+
+
+_asked = msgspec.json.Decoder(_Asked)
+
+
+def create_app(policy: Policy, credential: Credential | None, token: str, ledger: Ledger) -> Relay:
+    """The relay of one run.
+
+    Args:
+        credential: the provider's key; None for a provider that needs none.
+        token: the run token, which every request must carry.
+        ledger: counts the calls and is handed each record when its call has ended.
+
+    Raises:
+        ValueError: the provider needs a key, or the token is empty.
+    """
+    if credential is None and policy.provider.needs_key:
+        raise ValueError(f"provider {policy.provider.name} needs a key")
+    return Relay(policy, credential, token, ledger)
+
+
+class Relay:
+    """See `create_app`. Close it with `aclose` in the event loop that used it."""
+
+    def __init__(
+        self, policy: Policy, credential: Credential | None, token: str, ledger: Ledger
+    ) -> None:
+        self.policy = policy
+        self.ledger = ledger
+        self.client = UpstreamClient(
+            policy.endpoint,
+            connect_timeout_s=policy.connect_timeout_s,
+            idle_timeout_s=policy.idle_timeout_s,
+        )
+        self._gate = Gate(policy.provider, token)
+        self._outgoing = Outgoing(policy.provider, policy.endpoint.authority, credential)
+        self._buffered = 0  # request body bytes held by all calls
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise RuntimeError(f"the relay serves http only, not {scope['type']}")
+        await _Call(self, scope, receive, send).run()
+
+    async def aclose(self) -> None:
+        """Close the connections to the provider."""
+        await self.client.aclose()
+
+    def hold(self, size: int) -> bool:
+        """Count body bytes as held; False when that is more than the relay may hold."""
+        self._buffered += size
+        return self._buffered <= self.policy.max_buffered_bytes
+
+    def admit(self, scope: Scope, headers: Headers) -> Admitted:
+        return self._gate.admit(scope, headers)
+
+    def protocol_of(self, scope: Scope, headers: Headers) -> Protocol | None:
+        """The protocol a refused client most likely speaks."""
+        route = self._gate.route(scope)
+        if route is not None and route.protocol:
+            return route.protocol
+        offered = self.policy.provider.protocols
+        if "anthropic-messages" in offered and (
+            len(offered) == 1 or any(name == b"anthropic-version" for name, _ in headers)
+        ):
+            return "anthropic-messages"
+        return "openai-chat"
+
+    def outgoing(self, headers: Headers) -> Headers:
+        return self._outgoing(headers)
+
+
+class _Call:
+    """One request, from its first byte to its record."""
+
+    def __init__(self, relay: Relay, scope: Scope, receive: Receive, send: Send) -> None:
+        self._relay = relay
+        self._policy = relay.policy
+        self._ledger = relay.ledger
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._headers: Headers = list(scope["headers"])
+        self._held = 0
+        self._meter: Meter | None = None
+        self._ledger.sequence += 1
+        self.record = CallRecord(
+            sequence=self._ledger.sequence,
+            method=scope["method"],
+            path=scope.get("path", "")[:512],
+            started_at=time.time(),
+        )
+
+    async def run(self) -> None:
+        ledger, record = self._ledger, self.record
+        ledger.in_flight += 1
+        ledger.last_activity = time.monotonic()
+        try:
+            await self._answer()
+        except Refusal as refusal:
+            record.refusal = refusal.rule
+            ledger.refused += 1
+            await self._say_no(refusal)
+        except ClientLeft:
+            record.error = "the client left before its answer ended"
+        except asyncio.CancelledError:
+            record.error = record.error or "the relay was stopped"
+            raise
+        finally:
+            self._relay.hold(-self._held)
+            ledger.in_flight -= 1
+            self._file()
+
+    async def _answer(self) -> None:
+        admitted = self._relay.admit(self._scope, self._headers)
+        self.record.protocol = admitted.route.protocol
+        body = await self._read_body()
+        if self.record.protocol:
+            self.record.model_asked = self._model_asked(body)
+        exchange = self._relay.client.exchange()
+        gone = asyncio.ensure_future(self._until_gone())
+        gone.add_done_callback(lambda _: exchange.interrupt(ClientLeft()))
+        try:
+            self._ledger.relayed += 1
+            await self._relay_call(exchange, admitted, body)
+        finally:
+            exchange.close()
+            gone.cancel()
+
+    async def _until_gone(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    # -- in ----------------------------------------------------------------------------------------
+    async def _read_body(self) -> bytes:
+        limit = self._policy.max_body_bytes
+        declared = value_of(self._headers, b"content-length")
+        if declared.isdigit() and int(declared) > limit:
+            raise _too_large(limit)
+        pieces: list[bytes] = []
+        more = True
+        while more:
+            message = await self._next_message()
+            piece = message.get("body", b"")
+            more = message.get("more_body", False)
+            if not piece:
+                continue
+            self.record.bytes_in += len(piece)
+            if self.record.bytes_in > limit:
+                raise _too_large(limit)
+            if self.record.method == "GET":
+                raise Refusal(400, "framing", "a GET request has no body")
+            self._held += len(piece)
+            if not self._relay.hold(len(piece)):
+                raise Refusal(
+                    503, "buffer", "too many large requests at one time; wait for one to end"
+                )
+            pieces.append(piece)
+            self._ledger.last_activity = time.monotonic()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def _next_message(self) -> Any:
+        seconds = self._policy.body_timeout_s
+        try:
+            async with asyncio.timeout(seconds):
+                message = await self._receive()
+        except TimeoutError:
+            raise Refusal(
+                408,
+                "body-time",
+                f"the request body did not come within {seconds:g} s",
+                ((b"connection", b"close"),),
+            ) from None
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        return message
+
+    def _model_asked(self, body: bytes) -> str:
+        """The model the body names, if it can be read; nothing is judged by it."""
+        try:
+            return model_name(_asked.decode(body).model)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return ""
+
+    # -- out and back ------------------------------------------------------------------------------
+    async def _relay_call(self, exchange: Exchange, admitted: Admitted, body: bytes) -> None:
+        method = self.record.method.encode()
+        try:
+            await exchange.send(method, admitted.target, self._relay.outgoing(self._headers), body)
+        except UpstreamError as error:
+            await self._upstream_failed(error)
+            return
+        await self._start(exchange)
+        try:
+            await self._stream(exchange)
+        except UpstreamError as error:
+            self.record.error = str(error)
+            # A clean end would make the client believe what it has is everything.
+            raise AnswerCut(str(error)) from error
+
+    async def _start(self, exchange: Exchange) -> None:
+        record = self.record
+        record.first_byte_at = time.time()
+        self._ledger.last_activity = time.monotonic()
+        status, headers = exchange.status, exchange.headers
+        record.status = status
+        if record.protocol:
+            self._meter = Meter(
+                record.protocol,
+                value_of(headers, b"content-type"),
+                value_of(headers, b"content-encoding"),
+            )
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": returning(headers, status),
+            }
+        )
+
+    async def _stream(self, exchange: Exchange) -> None:
+        record, ledger, meter = self.record, self._ledger, self._meter
+        more = True
+        while more:
+            piece, more = await exchange.read()
+            ledger.last_activity = time.monotonic()
+            await self._send({"type": "http.response.body", "body": piece, "more_body": more})
+            record.bytes_out += len(piece)
+            if meter is not None:
+                meter.feed(piece)
+        record.completed = record.protocol is not None and 200 <= exchange.status < 300
+
+    async def _upstream_failed(self, error: UpstreamError) -> None:
+        self.record.error = str(error)
+        silent = isinstance(error, UpstreamSilent)
+        status, rule = (504, "upstream_timeout") if silent else (502, "upstream_error")
+        await self._reply(status, rule, f"the relay got no answer: {error}", ())
+
+    # -- saying no, and the record -----------------------------------------------------------------
+    async def _say_no(self, refusal: Refusal) -> None:
+        headers = list(refusal.headers)
+        if refusal.status < 500:
+            headers.append((b"x-should-retry", b"false"))  # the SDKs of both vendors heed it
+        if any(name == b"expect" for name, _ in self._headers):
+            headers.append((b"connection", b"close"))  # the body may come or not: unknowable
+        await self._reply(refusal.status, refusal.rule, refusal.message, tuple(headers))
+
+    async def _reply(
+        self, status: int, rule: str, message: str, headers: tuple[tuple[bytes, bytes], ...]
+    ) -> None:
+        protocol = self.record.protocol or self._relay.protocol_of(self._scope, self._headers)
+        body = json.dumps(dialect(protocol).refusal(status, rule, message)).encode()
+        self.record.status = status
+        self.record.first_byte_at = time.time()
+        self.record.bytes_out = len(body)
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [
+                    (b"content-type", b"application/json"),
+                    (b"content-length", str(len(body)).encode()),
+                    *headers,
+                ],
+            }
+        )
+        await self._send({"type": "http.response.body", "body": body})
+
+    def _file(self) -> None:
+        record, ledger = self.record, self._ledger
+        record.ended_at = time.time()
+        ledger.last_activity = time.monotonic()
+        meter = self._meter
+        if meter is not None:
+            meter.finish()
+            record.model_answered = meter.model
+            record.usage = meter.usage
+            record.raw_usage = meter.raw
+            if self._policy.provider.reports_cost:
+                record.reported_cost_usd = meter.reported_cost_usd
+        if record.completed:
+            ledger.completed += 1
+        if ledger.on_call is not None:
+            try:
+                ledger.on_call(record)
+            except Exception:  # noqa: BLE001
+                # The answer has been given; whoever reads the ledger must not undo that.
+                _log.exception("the ledger's listener failed on call %d", record.sequence)
+
+
+def _too_large(limit: int) -> Refusal:
+    return Refusal(413, "body-size", f"a request body may have {limit} bytes")

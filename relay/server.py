@@ -1,0 +1,277 @@
+"""Serves an ASGI application on one socket, in the running event loop, for the length of a block.
+
+uvicorn's HTTP protocol does the work. It is made for applications that trust the parsed request,
+so the subclass here adds what a relay needs: the raw request target, limits on a request's head
+in size, count and time, no HTTP/1.0, and a close that does not wait. uvicorn's `Server` is not
+used: it takes over signals, and it looks up ten times a second whether it should stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import socket
+from collections import deque
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import Any
+
+import httptools
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from relay.app import AnswerCut
+from relay.asgi import ASGIApp, Receive, Scope, Send
+
+MAX_HEAD_BYTES = 64 * 1024
+MAX_HEADERS = 128
+HEAD_TIME_S = 15.0  # from the first byte of a request head to its last
+KEEP_ALIVE_S = 300  # longer than any client keeps an idle connection: the client closes, not we
+MAX_DISCARDED_BYTES = 64 * 1024 * 1024  # of a refused request's body, before the connection ends
+LINGER_S = 1.0  # for a client that still writes, after a refusal
+MAX_CONNECTIONS = 1024
+BACKLOG = 1024
+_GRACE_S = 0.03  # for calls in flight to end as records, once their connections are closed
+
+_log = logging.getLogger(__name__)
+# uvicorn reports what hostile clients do as warnings and a cut answer as an error; both are
+# records of the relay already.
+_silent = logging.getLogger(f"{__name__}.uvicorn")
+_silent.disabled = True
+
+
+@contextlib.asynccontextmanager
+async def serving(app: ASGIApp, bound: socket.socket) -> AsyncIterator[None]:
+    """Serve `app` on a bound socket inside the block; afterwards the socket is closed.
+
+    Leaving the block is quick: connections are closed, calls in flight see their client leave,
+    and whatever is not done at once is cancelled. Then the application's own `aclose`, if it has
+    one, is awaited.
+    """
+    state = ServerState()
+    config = Config(
+        _guarded(app),
+        http=RelayProtocol,
+        ws="none",
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+    )
+    config.load()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: RelayProtocol(config, state, {}), sock=bound, backlog=BACKLOG
+    )
+    try:
+        yield
+    finally:
+        server.close()
+        await _end(state)
+        close = getattr(app, "aclose", None)
+        if close is not None:
+            await close()
+        bound.close()
+
+
+async def _end(state: ServerState) -> None:
+    for connection in list(state.connections):
+        connection.transport.abort()
+    tasks = set(state.tasks)
+    if tasks:
+        _, late = await asyncio.wait(tasks, timeout=_GRACE_S)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=1.0)
+    await asyncio.sleep(0)
+
+
+def _guarded(app: ASGIApp) -> ASGIApp:
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except AnswerCut:
+            raise  # uvicorn closes the connection without ending the answer
+        except Exception:
+            _log.exception("a call failed in a way that was not foreseen")
+            raise
+
+    return guarded
+
+
+class BadRequest(Exception):
+    """A request that breaks the rules of HTTP as this server understands them."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class RelayProtocol(HttpToolsProtocol):
+    """One client connection."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.logger = _silent
+        self._open: deque[RequestResponseCycle] = deque()  # requests without a whole response
+        self._in_head = False
+        self._fed_in_head = 0
+        self._head_size = 0
+        self._header_count = 0
+        self._discarded = 0
+        self._refused = False
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.abort()
+            return
+        self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_deadline()
+        # uvicorn tells only the latest of several pipelined requests.
+        for cycle in self._open:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        self._unset_keepalive_if_required()
+        if self._in_head:
+            self._fed_in_head += len(data)
+        try:
+            self.parser.feed_data(data)
+            if self._in_head and self._fed_in_head > MAX_HEAD_BYTES:
+                raise _head_too_large()
+        except httptools.HttpParserUpgrade:
+            # The request is with the application, which refuses it. What follows is not HTTP.
+            self.flow.pause_reading()
+        except httptools.HttpParserError as error:
+            cause = error.__context__  # what a callback of ours raised
+            malformed = BadRequest(HTTPStatus.BAD_REQUEST, "this is no valid HTTP request")
+            self._refuse(cause if isinstance(cause, BadRequest) else malformed)
+        except BadRequest as error:
+            self._refuse(error)
+        if not self._open and not self._in_head:
+            self._await_request()
+
+    # -- the parser calls these ----------------------------------------------------------------
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head = True
+        self._fed_in_head = self._head_size = self._header_count = 0
+        self._stop_deadline()
+        self._deadline = self.loop.call_later(HEAD_TIME_S, self._head_is_late)
+
+    def on_url(self, url: bytes) -> None:
+        self._grow_head(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:
+            return  # a trailer: consumed, never passed on
+        self._header_count += 1
+        self._grow_head(len(name) + len(value) + 4)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._stop_deadline()
+        if self.parser.get_http_version() != "1.1":
+            raise BadRequest(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "this server speaks HTTP/1.1")
+        # uvicorn would parse the target, losing what it does not expect or failing on it. It gets
+        # a harmless one; the application gets the bytes of the request line.
+        target, self.url = self.url, b"/"
+        scope: Any = self.scope
+        super().on_headers_complete()
+        raw_path, _, query = target.partition(b"?")
+        scope.update(
+            raw_target=target,
+            raw_path=raw_path,
+            query_string=query,
+            path=raw_path.decode("latin-1"),
+        )
+        if self.parser.should_upgrade():
+            self.cycle.keep_alive = False
+        self._open.append(self.cycle)
+
+    def on_body(self, body: bytes) -> None:
+        if self.cycle.response_complete:
+            self._discarded += len(body)
+            if self._discarded > MAX_DISCARDED_BYTES:
+                self.transport.abort()
+            return
+        super().on_body(body)
+
+    def on_response_complete(self) -> None:
+        if self._open:
+            self._open.popleft()
+        super().on_response_complete()
+
+    # -- inside --------------------------------------------------------------------------------
+    def _grow_head(self, size: int) -> None:
+        self._head_size += size
+        if self._head_size > MAX_HEAD_BYTES or self._header_count > MAX_HEADERS:
+            raise _head_too_large()
+
+    def _head_is_late(self) -> None:
+        message = f"the request head did not come within {HEAD_TIME_S:g} s"
+        self._refuse(BadRequest(HTTPStatus.REQUEST_TIMEOUT, message))
+
+    def _refuse(self, error: BadRequest) -> None:
+        """Answer a request that cannot be handed on, and close."""
+        self._refused = True
+        self._in_head = False
+        self._stop_deadline()
+        if self._open:
+            self.transport.abort()  # an earlier answer is under way: there is no place for another
+            return
+        body = json.dumps(
+            {"error": {"message": error.message, "type": "invalid_request_error", "code": "http"}}
+        ).encode()
+        self.transport.write(
+            b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
+            b"connection: close\r\n\r\n%b"
+            % (error.status, error.status.phrase.encode(), len(body), body)
+        )
+        # A client still writing would lose this answer to a reset if we closed at once.
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._deadline = self.loop.call_later(LINGER_S, self.transport.abort)
+
+    def _await_request(self) -> None:
+        self._unset_keepalive_if_required()
+        self.timeout_keep_alive_task = self.loop.call_later(
+            KEEP_ALIVE_S, self.timeout_keep_alive_handler
+        )
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def _head_too_large() -> BadRequest:
+    return BadRequest(
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+        f"a request head may have {MAX_HEAD_BYTES} bytes and {MAX_HEADERS} headers",
+    )
