@@ -128,14 +128,18 @@ class Agent(ABC):
         if self.calls_model:
             self.protocol(provider)
         for name in ("effort", "max_turns", "allowed_tools", "permission_mode", "bare"):
-            if getattr(request, name) not in (None, False) and name not in self.honours:
+            value = getattr(request, name)
+            asked = value is not None and value is not False and value != ""
+            if asked and name not in self.honours:
                 flag = "--" + name.replace("_", "-")
                 raise AgentRefusal(f"{self.name} has no equivalent of {flag}; leave it out")
-        if request.effort is not None and request.effort not in self.efforts:
+        if request.effort and request.effort not in self.efforts:
             raise AgentRefusal(
                 f"{self.name} does not know --effort {request.effort!r}; "
                 f"it takes {', '.join(self.efforts)}"
             )
+        if request.max_turns is not None and request.max_turns < 1:
+            raise AgentRefusal("--max-turns must be at least 1")
         if self.needs_model and not (request.model or provider.default_model):
             raise AgentRefusal(
                 f"{self.name} needs --model with provider {provider.name}, which has no default"

@@ -49,13 +49,11 @@ class Claude(Agent):
     def check(self, request: Request, provider: Provider) -> None:
         super().check(request, provider)
         mode = request.permission_mode
-        if mode is not None and mode not in PERMISSION_MODES:
+        if mode and mode not in PERMISSION_MODES:
             raise AgentRefusal(
                 f"claude does not know --permission-mode {mode!r}; "
                 f"it takes {', '.join(PERMISSION_MODES)}"
             )
-        if request.max_turns is not None and request.max_turns < 1:
-            raise AgentRefusal("--max-turns must be at least 1")
 
     def launch(
         self, request: Request, provider: Provider, *, task: str, root: str, credential: str

@@ -273,6 +273,13 @@ def test_what_an_agent_cannot_honour_is_refused(name, request_, provider, words)
 
 
 @pytest.mark.parametrize("name", REAL)
+def test_empty_values_are_not_asked_for(name):
+    empty = Request(effort="", allowed_tools="", permission_mode="", bare=False)
+
+    assert launch(name, REHEARSAL, empty) == launch(name, REHEARSAL)
+
+
+@pytest.mark.parametrize("name", REAL)
 @pytest.mark.parametrize("task", ["x" * (1 << 20), "-rf /", "a \0 b", 'quo"te\n'])
 def test_a_task_on_standard_input_may_be_anything(name, task):
     get_agent(name).check_task(task)

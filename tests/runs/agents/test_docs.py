@@ -1,0 +1,63 @@
+"""docs/agents.md says what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from runs.agents import get_agent
+from runs.agents.base import Agent, Request
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "agents.md").read_text("utf-8")
+EXAMPLE = ROOT / "tests" / "fake_agent"
+FLAGS = ("max_turns", "allowed_tools", "permission_mode", "bare")
+AGENTS = ("claude", "codex", "pi")
+
+
+def cell(row: str, name: str) -> str:
+    """What the first table says of an agent."""
+    [line] = [line for line in PAGE.splitlines() if line.startswith(f"| {row} |")]
+    return [part.strip() for part in line.strip("|").split("|")][1 + AGENTS.index(name)]
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_efforts_are_those_it_takes(name):
+    words, _, _ = cell("`--effort`", name).partition(";")
+
+    assert tuple(words.split(", ")) == get_agent(name).efforts
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("flag", FLAGS)
+def test_a_flag_is_called_refused_where_it_is(name, flag):
+    said = cell(f"`--{flag.replace('_', '-')}`", name)
+
+    assert (said != "refused") is (flag in get_agent(name).honours)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_places_in_its_home_are_right(name):
+    agent = get_agent(name)
+
+    assert cell("skills, in its home", name) == f"`{agent.skills_dir}`"
+    assert cell("instructions, in its home", name) == f"`{agent.instructions_file}`"
+
+
+@pytest.mark.parametrize("language", ["python", "toml"])
+def test_the_worked_example_is_the_code_of_the_scripted_agent(language):
+    blocks = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    files = [EXAMPLE / "pyproject.toml", EXAMPLE / "sanduk_scripted" / "__init__.py"]
+    source = {line for file in files for line in file.read_text("utf-8").splitlines()}
+
+    assert blocks
+    assert [line for block in blocks for line in block.splitlines() if line not in source] == []
+
+
+def test_every_attribute_of_a_handler_is_explained():
+    said = set(re.findall(r"`([a-z_]+)`", PAGE))
+
+    assert {name for name in Agent.__annotations__ if not name.startswith("_")} <= said
+    assert {name for name in Request.__slots__ if name != "model"} <= said
