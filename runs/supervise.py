@@ -8,50 +8,36 @@ marked ended.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Coroutine
-from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from django.conf import settings
 
 import relay
 from relay import CallRecord, Ledger
-from runs import clock, images, keys, link, report, seal
+from runs import clock, link, report, seal
 from runs.agents.base import Trace
 from runs.box import Box
 from runs.console import Console
 from runs.duration import spoken
 from runs.ending import Ending
-from runs.engines.base import (
-    LABEL_INSTALL,
-    LABEL_ROLE,
-    LABEL_RUN,
-    ContainerSpec,
-    ContainerState,
-    EngineError,
-    ImageFacts,
-    Mount,
-)
+from runs.engines.base import LABEL_INSTALL, LABEL_RUN, ContainerState, EngineError
+from runs.following import Following
 from runs.holdings import Holdings
 from runs.installation import install_id, run_directory
-from runs.locality import require_local
 from runs.models import Run
 from runs.models.run import Outcome
-from runs.mounts import BOX, WORK
 from runs.outcome import Halt, Seen, decide
-from runs.plan import Image, Plan
+from runs.plan import Plan
 from runs.recorder import Recorder
 from runs.refusal import Refusal
-from runs.stream import Lines, Listener, OutputLog
+from runs.starting import Starting
+from runs.stream import Listener, OutputLog
 
 T = TypeVar("T")
-U = TypeVar("U")
-AFTER_DEADLINE_S = 120  # the container's own limit lies this far behind ours
 STOP_GRACE_S = 10
 DRAIN_S = 5.0
-UNANSWERED_S = 60.0  # how long an engine may be silent before a running run is given up
-LINK_MARGIN_S = 60
+NAMESPACE_PAUSE_S, NAMESPACE_LOOKS = 0.4, 5
 
 
 class Halted(Exception):
@@ -67,25 +53,29 @@ class Supervision:
     """Args:
     run: the claimed row.
     plan: what to run.
+    recorder: writes its events and calls.
     console: where trace and progress go besides the rows.
     """
 
     def __init__(self, run: Run, plan: Plan, recorder: Recorder, console: Console) -> None:
-        self.run, self.plan = run, plan
-        self.console = console
+        self.run, self.plan, self.console = run, plan, console
         self._recorder = recorder
         self._engine = plan.engine
         self._ledger = Ledger(on_call=self._on_call)
-        self._token = secrets.token_urlsafe(24)
         self._halted: Halted | None = None
-        self._halt_event = asyncio.Event()
-        self._hurry = asyncio.Event()
+        self._halt_event, self._hurry = asyncio.Event(), asyncio.Event()
         self._listener = Listener(plan.agent.reader())
         self._log = OutputLog(run_directory(run.uid) / "output.log")
-        self._last_seen = clock.monotonic()
-        self._certificate: seal.Certificate | None = None
-        self._link: link.Link | None = None
-        self._agent_started = False
+        self._starting: Starting | None = None
+        self._container = ""
+        self._following = Following(
+            plan.engine,
+            self._listener,
+            self._log,
+            on_trace=self.trace,
+            on_error_line=lambda text: recorder.event("stderr", text),
+            hurry=self._hurry,
+        )
 
     # -- what may end it from outside ---------------------------------------------------------
     def halt(self, kind: Halt, reason: str) -> None:
@@ -129,23 +119,22 @@ class Supervision:
 
     async def _to_the_end(self, holdings: Holdings, owner: str) -> Ending:
         state: ContainerState | None = None
+        self._starting = Starting(self.plan, holdings, self._ledger, self.console, self.step)
         try:
-            container = await self._start(holdings, owner)
-            state = await self._watch(container)
+            self._container = await self._unless_halted(self._starting.container())
+            await self._recorder.rows(lambda: Run.objects.mark_running(self.run.uid, owner))
+            state = await self._watch(self._container)
             await self._ask_link()
         except Halted:
             pass
-        except (Refusal, EngineError, relay.InvalidCredential) as exc:
-            if not self._agent_started:
-                return Ending(Outcome.REFUSED, str(exc), certificate=self._stored_certificate())
+        except (Refusal, EngineError, relay.InvalidCredential, seal.ProbeFailed) as exc:
+            if not self._following.started:
+                return Ending(Outcome.REFUSED, str(exc), certificate=self._certificate())
             self.halt("interrupted", f"the engine stopped answering: {exc}")
-        except seal.ProbeFailed as exc:
-            return Ending(Outcome.REFUSED, f"the seal could not be checked: {exc}")
         return await self._conclude(holdings, state)
 
     async def _conclude(self, holdings: Holdings, state: ContainerState | None) -> Ending:
-        result = self._listener.result()
-        halted = self._halted
+        result, halted = self._listener.result(), self._halted
         outcome, reason = decide(
             Seen(
                 halt=halted.kind if halted else None,
@@ -167,15 +156,16 @@ class Supervision:
             reason,
             agent_exit_code=state.exit_code if state else None,
             result=result,
-            certificate=self._stored_certificate(),
+            certificate=self._certificate(),
             kept=await self._keep(holdings),
         )
-        if self._agent_started:
+        if self._following.started:
             ending.report = await asyncio.to_thread(self._collect_report)
         return ending
 
-    def _stored_certificate(self) -> dict[str, Any]:
-        return self._certificate.as_stored() if self._certificate else {}
+    def _certificate(self) -> dict[str, Any]:
+        found = self._starting.certificate if self._starting else None
+        return found.as_stored() if found else {}
 
     def _collect_report(self) -> report.Report:
         workspace = str(self.plan.workspace.path)
@@ -185,6 +175,7 @@ class Supervision:
         return found
 
     async def _keep(self, holdings: Holdings) -> str:
+        """Leave the agent's container, stopped, when that was asked for."""
         if not (self.plan.order.keep and self._container):
             return ""
         holdings.kept = self._container
@@ -194,292 +185,105 @@ class Supervision:
             self.step(f"the kept container could not be stopped: {exc}")
         return self._container
 
-    _container = ""
-
-    # -- starting -----------------------------------------------------------------------------
-    async def _start(self, holdings: Holdings, owner: str) -> str:
-        order, plan = self.plan.order, self.plan
-        credential = keys.provider_key(plan.provider) if plan.provider else ""
-        if order.relayed:
-            await self._unless_halted(require_local(self._engine))
-            facts, _ = await self._unless_halted(
-                _both(self._images(), self._relay(holdings, credential))
-            )
-            network = await self._unless_halted(self._sealed_link(holdings))
-        else:
-            facts = await self._unless_halted(self._image(plan.image))
-            network = "none" if order.no_network else order.network or "default"
-        launch = plan.launch(self._token if order.relayed else credential)
-        files = self._files(holdings.box, facts, launch.env, launch.task_on_stdin)
-        spec = self._spec(facts, launch.argv, files, network, holdings.labels)
-        self._container = await self._unless_halted(holdings.create(spec))
-        await self._recorder.rows(
-            lambda: Run.objects.mark_running(self.run.uid, owner, image=plan.image.tag)
-        )
-        return self._container
-
-    async def _image(self, image: Image) -> ImageFacts:
-        return await images.ensure(
-            self._engine, image, self.console, rebuild=self.plan.order.rebuild
-        )
-
-    async def _images(self) -> ImageFacts:
-        """The agent's image and the link's, at the same time."""
-        if self.plan.link_image is None:
-            return await self._image(self.plan.image)
-        link_image = images.ensure(self._engine, self.plan.link_image, self.console)
-        facts, _ = await _both(self._image(self.plan.image), link_image)
-        return facts
-
-    async def _relay(self, holdings: Holdings, key: str) -> None:
-        """Bind and serve the relay's socket, and the rehearsal model's behind it."""
-        provider = self.plan.provider
-        if provider is None:
-            return
-        stack = AsyncExitStack()
-        holdings.take("the relay", stack.aclose)
-        upstream = None
-        if provider.name == "rehearsal":
-            path = holdings.box.rehearsal_socket
-            model = relay.create_rehearsal_app()
-            await stack.enter_async_context(relay.serving(model, relay.bind_unix(path)))
-            upstream = relay.Endpoint.at_socket(str(path))
-        policy = relay.Policy(provider, upstream)
-        credential = relay.Credential(key, provider.key_env) if key else None
-        app = relay.create_app(policy, credential, self._token, self._ledger)
-        listening = relay.bind_unix(holdings.box.relay_socket)
-        link.hand_over(holdings.box.relay_socket)
-        await stack.enter_async_context(relay.serving(app, listening))
-
-    async def _sealed_link(self, holdings: Holdings) -> str:
-        """Start the link, hear its probe, judge the seal. Returns the network for the agent."""
-        order, plan = self.plan.order, self.plan
-        network = "none"
-        if order.mode == "key-safe":
-            network = await holdings.network(f"sanduk-{self.run.uid}", internal=False)
-        tag = plan.link_image.tag if plan.link_image else ""
-        container = await holdings.create(
-            link.spec(
-                image=tag,
-                network=network,
-                box=holdings.box,
-                labels=holdings.labels,
-                limit_s=order.timeout_s + AFTER_DEADLINE_S + LINK_MARGIN_S,
-                oci_runtime=order.oci_runtime or None,
-            )
-        )
-        self._link = await link.start(self._engine, container)
-        found = await link.answer(self._link)
-        self._certificate = seal.judge(found, mode=order.mode)
-        self.step(self._certificate.headline)
-        if self._certificate.holes:
-            raise Refusal("; ".join(self._certificate.holes))
-        return f"container:{container}"
-
-    def _files(
-        self, box: Box, facts: ImageFacts, env: Any, task_on_stdin: bool
-    ) -> tuple[Mount, ...]:
-        import os
-
-        order, place = self.plan.order, self.plan.workspace
-        passed = {name: os.environ[name] for name in order.env_names if name in os.environ}
-        files = box.agent_files(
-            uid=place.uid,
-            gid=place.gid,
-            home=_home(facts, self.plan.image),
-            env={**env, **order.env, **passed},
-            stdin=self.plan.task if task_on_stdin else None,
-        )
-        return (
-            files
-            if order.mode == "open" and not order.no_network
-            else (
-                *files,
-                *box.network_files(),
-            )
-        )
-
-    def _spec(
-        self,
-        facts: ImageFacts,
-        argv: tuple[str, ...],
-        files: tuple[Mount, ...],
-        network: str,
-        labels: dict[str, str],
-    ) -> ContainerSpec:
-        order, place = self.plan.order, self.plan.workspace
-        if not facts.entrypoint:
-            raise Refusal(
-                f"image {self.plan.image.tag} has no entrypoint; it must be the agent's command"
-            )
-        limit = order.timeout_s + AFTER_DEADLINE_S
-        return ContainerSpec(
-            image=self.plan.image.tag,
-            entrypoint=f"{BOX}/entry",
-            argv=(str(limit), *facts.entrypoint, *argv),
-            labels={**labels, LABEL_ROLE: "agent"},
-            user=f"{place.uid}:{place.gid}",
-            extra_groups=(0,),
-            env={"HOME": _home(facts, self.plan.image)},
-            mounts=(
-                Mount(str(place.path), WORK, read_only=False),
-                *files,
-                *self.plan.mounts,
-            ),
-            workdir=WORK,
-            network=network,
-            memory=order.memory,
-            cpus=order.cpus,
-            oci_runtime=order.oci_runtime or None,
-            share_userns_of=self._link.container if self._link else None,
-        )
-
     # -- watching -----------------------------------------------------------------------------
     async def _watch(self, container: str) -> ContainerState | None:
         """Follow the container to its end, or end it. Returns its state as `inspect` gives it."""
-        self._last_seen = clock.monotonic()
-        follow = asyncio.create_task(self._follow(container))
-        watchers = [asyncio.create_task(c) for c in self._watchers()]
+        follow = asyncio.create_task(self._following.to_the_end(container))
+        tasks = {follow, *(asyncio.create_task(each) for each in self._watchers())}
+        halted = asyncio.create_task(self._halt_event.wait())
         try:
-            waiting = {follow, *watchers, asyncio.create_task(self._halt_event.wait())}
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if self._halted is not None and not follow.done():
+            await asyncio.wait({follow, halted}, return_when=asyncio.FIRST_COMPLETED)
+            if not follow.done():
                 await self._stop(container, follow)
-            return await follow if follow.done() else await self._state(container)
+            return await follow if follow.done() else await self._following.state(container)
         finally:
-            for task in (*waiting, *watchers):
+            for task in (*tasks, halted):
                 task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.gather(*tasks, halted, return_exceptions=True)
 
     def _watchers(self) -> list[Coroutine[Any, Any, None]]:
+        """What may halt a running run. Each ends quietly or calls `halt`."""
         order = self.plan.order
         watchers = [self._deadline(order.timeout_s)]
         if order.idle_timeout_s:
             watchers.append(self._silence(order.idle_timeout_s))
-        if self._link is not None:
-            watchers.append(self._link_end(self._link))
-            watchers.append(self._same_namespace())
+        if self._starting and self._starting.link:
+            watchers.append(self._link_end(self._starting.link))
+            watchers.append(self._same_namespace(self._starting))
         return watchers
 
     async def _deadline(self, limit_s: float) -> None:
         await clock.sleep(limit_s)
         self.halt("timed_out", f"not done within {spoken(limit_s)} (--timeout)")
-        await self._halt_event.wait()
 
     async def _silence(self, limit_s: float) -> None:
         """Neither output nor relay traffic for `limit_s`."""
-        activity = self._ledger.last_activity
+        relayed, following = self._ledger.last_activity, self._following
         while True:
             await clock.sleep(min(1.0, limit_s / 4))
-            if self._ledger.last_activity != activity:
-                activity = self._ledger.last_activity
-                self._last_seen = clock.monotonic()
-            if clock.monotonic() - self._last_seen >= limit_s:
-                self.halt("stalled", self._silence_in_words(limit_s))
-                return
-
-    def _silence_in_words(self, limit_s: float) -> str:
-        open_calls = self._ledger.in_flight
-        waiting = f", {open_calls} model call(s) unanswered" if open_calls else ""
-        return f"no output and no model traffic for {spoken(limit_s)} (--idle-timeout){waiting}"
+            if self._ledger.last_activity != relayed:
+                relayed = self._ledger.last_activity
+                following.last_seen = clock.monotonic()
+            if clock.monotonic() - following.last_seen >= limit_s:
+                break
+        unanswered = self._ledger.in_flight
+        waiting = f", {unanswered} model call(s) unanswered" if unanswered else ""
+        quiet = f"no output and no model traffic for {spoken(limit_s)} (--idle-timeout)"
+        self.halt("stalled", f"{quiet}{waiting}")
 
     async def _link_end(self, running: link.Link) -> None:
         await link.watch(running)
-        # the pipe alone proves nothing; the engine says whether the container ended
-        state = await self._state(running.container)
-        while state is not None and state.status == "running":
-            await asyncio.sleep(1)
-            state = await self._state(running.container)
-        self.halt("link_lost", "the link to the relay ended: the engine or the host stopped it")
+        try:
+            # the pipe alone proves nothing; the engine says whether the container ended
+            while (state := await self._following.state(running.container)) is not None:
+                if state.status != "running":
+                    break
+                await asyncio.sleep(1)
+        except EngineError as exc:
+            self.halt("interrupted", f"the engine stopped answering: {exc}")
+        else:
+            self.halt("link_lost", "the link to the relay ended: the engine or the host did it")
 
-    async def _same_namespace(self) -> None:
+    async def _same_namespace(self, starting: Starting) -> None:
         """Compare the agent's network namespace with the probed one, from the host."""
-        if self._certificate is None:
-            return
-        state = await self._state(self._container)
-        same = seal.same_namespace(self._certificate, state.pid if state else None)
-        if same is False:
-            self.halt("interrupted", "the agent is not in the network namespace that was probed")
-        elif same:
-            self._certificate = seal.with_namespace_check(self._certificate)
-        await self._halt_event.wait()
-
-    async def _follow(self, container: str) -> ContainerState | None:
-        """Read its output to the end, attaching again when only the pipe broke."""
-        process = await self._engine.start_attached(container)
-        self._agent_started = True
-        while True:
-            out, err = link.pipes(process)
-            await asyncio.gather(self._read(out), self._read_errors(err))
-            await process.wait()
-            state = await self._state(container)
-            if state is None or state.status != "running":
-                return state
-            self.trace(Trace("note", "the engine's client ended early; output may be missing here"))
-            process = await self._engine.reattach(container)
-
-    async def _read(self, stream: asyncio.StreamReader) -> None:
-        lines = Lines()
-        while data := await stream.read(1 << 16):
-            self._last_seen = clock.monotonic()
-            self._log.write(data)
-            for line, cut in lines.feed(data):
-                self._hear(line, cut)
-        for line, cut in lines.rest():
-            self._hear(line, cut)
-
-    def _hear(self, line: bytes, cut: bool) -> None:
-        for trace in self._listener.hear(line, cut=cut):
-            self.trace(trace)
-
-    async def _read_errors(self, stream: asyncio.StreamReader) -> None:
-        lines = Lines(limit=4096)
-        while data := await stream.read(1 << 16):
-            self._last_seen = clock.monotonic()
-            for line, _ in lines.feed(data):
-                self._note_error(line)
-        for line, _ in lines.rest():
-            self._note_error(line)
-
-    def _note_error(self, line: bytes) -> None:
-        text = line.decode("utf-8", "replace").strip()
-        if text:
-            self._recorder.event("stderr", text)
+        for _ in range(NAMESPACE_LOOKS):
+            await asyncio.sleep(NAMESPACE_PAUSE_S)
+            state = await self._following.state(self._container)
+            if state is None or starting.certificate is None or state.status == "exited":
+                return
+            same = seal.same_namespace(starting.certificate, state.pid)
+            if same is False:
+                self.halt("interrupted", "the agent's network namespace is not the probed one")
+            elif same:
+                starting.certificate = seal.with_namespace_check(starting.certificate)
+            if same is not None:
+                return
 
     # -- asking and ending --------------------------------------------------------------------
-    async def _state(self, container: str) -> ContainerState | None:
-        """Ask the engine, patiently: a daemon that restarts answers again."""
-        since = clock.monotonic()
-        while True:
-            try:
-                return await self._engine.inspect(container)
-            except EngineError:
-                if clock.monotonic() - since > UNANSWERED_S or self._hurry.is_set():
-                    raise
-                await asyncio.sleep(1)
-
     async def _ask_link(self) -> None:
         """Before any outcome: a daemon that was stopped looks like a clean exit."""
-        if self._link is None or self._halted is not None:
+        running = self._starting.link if self._starting else None
+        if running is None or self._halted is not None:
             return
-        state = await self._state(self._link.container)
+        state = await self._following.state(running.container)
         if state is None or state.status != "running":
             self.halt("link_lost", "the link to the relay had ended before the agent did")
 
     async def _stop(self, container: str, follow: asyncio.Task[Any]) -> None:
+        """Ask the container to stop; hurried, let the removal kill it. Then drain its output."""
         grace = 0 if self._hurry.is_set() else STOP_GRACE_S
         stopping = asyncio.create_task(self._engine.stop(container, grace_s=grace))
         hurried = asyncio.create_task(self._hurry.wait())
         try:
             await asyncio.wait({stopping, hurried}, return_when=asyncio.FIRST_COMPLETED)
-            if not stopping.done():
-                await self._engine.remove([container] if not self.plan.order.keep else [])
-            await asyncio.wait({follow}, timeout=DRAIN_S)
+            if stopping.done():
+                stopping.result()
+                await asyncio.wait({follow}, timeout=DRAIN_S)
         except EngineError as exc:
             self.step(f"the container did not stop when asked: {exc}")
         finally:
-            for task in (stopping, hurried):
-                task.cancel()
+            stopping.cancel()
+            hurried.cancel()
             await asyncio.gather(stopping, hurried, return_exceptions=True)
 
     async def _unless_halted(self, work: Awaitable[T]) -> T:
@@ -495,18 +299,3 @@ class Supervision:
             raise self._halted or Halted("interrupted", "stopped")
         finally:
             halted.cancel()
-
-
-async def _both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
-    """Both at once; when one fails the other is cancelled, and its failure is the one raised."""
-    one, two = asyncio.ensure_future(first), asyncio.ensure_future(second)
-    try:
-        return await asyncio.gather(one, two)
-    finally:
-        one.cancel()
-        two.cancel()
-        await asyncio.gather(one, two, return_exceptions=True)
-
-
-def _home(facts: ImageFacts, image: Image) -> str:
-    return facts.labels.get("sanduk.home") or image.home or facts.env.get("HOME") or "/tmp/home"  # noqa: S108

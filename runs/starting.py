@@ -1,0 +1,188 @@
+"""Everything that must be there before the agent starts: images, relay, link, seal, files.
+
+Nothing here starts the agent; it ends with the container created and the seal judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import TypeVar
+
+import relay
+from relay import Ledger, Provider
+from runs import images, keys, link, seal
+from runs.console import Console
+from runs.engines.base import LABEL_ROLE, ContainerSpec, ImageFacts, Mount
+from runs.holdings import Holdings
+from runs.locality import require_local
+from runs.mounts import BOX, WORK
+from runs.plan import Image, Plan
+from runs.refusal import Refusal
+
+T = TypeVar("T")
+U = TypeVar("U")
+AFTER_DEADLINE_S = 120  # the container's own limit lies this far behind ours
+LINK_MARGIN_S = 60  # and the link's behind that
+
+
+class Starting:
+    """Args:
+    holdings: takes everything this makes.
+    ledger: counts what the relay sees.
+    step: notes one line of progress, in the run's rows too.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        holdings: Holdings,
+        ledger: Ledger,
+        console: Console,
+        step: Callable[[str], None],
+    ) -> None:
+        self.plan = plan
+        self.certificate: seal.Certificate | None = None
+        self.link: link.Link | None = None
+        self._holdings = holdings
+        self._ledger = ledger
+        self._console = console
+        self._step = step
+        self._token = secrets.token_urlsafe(24)
+
+    async def container(self) -> str:
+        """The created container of the agent. Raises Refusal, EngineError or seal.ProbeFailed."""
+        order, plan = self.plan.order, self.plan
+        credential = keys.provider_key(plan.provider) if plan.provider else ""
+        if order.relayed:
+            await require_local(plan.engine)
+            facts, _ = await _both(self._images(), self._relay(credential))
+            network = await self._linked()
+        else:
+            facts = await self._image(plan.image)
+            network = "none" if order.no_network else order.network or "default"
+        launch = plan.launch(self._token if order.relayed else credential)
+        files = self._files(facts, launch.env, stdin=launch.task_on_stdin)
+        return await self._holdings.create(self._spec(facts, launch.argv, files, network))
+
+    # -- images and relay ---------------------------------------------------------------------
+    async def _image(self, image: Image) -> ImageFacts:
+        rebuild = self.plan.order.rebuild
+        return await images.ensure(self.plan.engine, image, self._console, rebuild=rebuild)
+
+    async def _images(self) -> ImageFacts:
+        """The agent's image and the link's, at the same time."""
+        if self.plan.link_image is None:
+            return await self._image(self.plan.image)
+        link_image = images.ensure(self.plan.engine, self.plan.link_image, self._console)
+        facts, _ = await _both(self._image(self.plan.image), link_image)
+        return facts
+
+    async def _relay(self, key: str) -> None:
+        """Bind and serve the relay's socket, and the rehearsal model's behind it."""
+        provider, box = self.plan.provider, self._holdings.box
+        if provider is None:
+            return
+        stack = AsyncExitStack()
+        self._holdings.take("the relay", stack.aclose)
+        policy = relay.Policy(provider, await self._upstream(provider, stack))
+        credential = relay.Credential(key, provider.key_env) if key else None
+        app = relay.create_app(policy, credential, self._token, self._ledger)
+        listening = relay.bind_unix(box.relay_socket)
+        link.hand_over(box.relay_socket)
+        await stack.enter_async_context(relay.serving(app, listening))
+
+    async def _upstream(self, provider: Provider, stack: AsyncExitStack) -> relay.Endpoint | None:
+        if provider.name != "rehearsal":
+            return None
+        path = self._holdings.box.rehearsal_socket
+        model = relay.create_rehearsal_app()
+        await stack.enter_async_context(relay.serving(model, relay.bind_unix(path)))
+        return relay.Endpoint.at_socket(str(path))
+
+    # -- link and seal ------------------------------------------------------------------------
+    async def _linked(self) -> str:
+        """Start the link, hear its probe, judge the seal. Returns the network for the agent."""
+        order, plan, holdings = self.plan.order, self.plan, self._holdings
+        network = "none"
+        if order.mode == "key-safe":
+            uid = os.path.basename(holdings.box.path)  # noqa: PTH119
+            network = await holdings.network(f"sanduk-{uid}", internal=False)
+        container = await holdings.create(
+            link.spec(
+                image=plan.link_image.tag if plan.link_image else "",
+                network=network,
+                box=holdings.box,
+                labels=holdings.labels,
+                limit_s=order.timeout_s + AFTER_DEADLINE_S + LINK_MARGIN_S,
+                oci_runtime=order.oci_runtime or None,
+            )
+        )
+        self.link = await link.start(plan.engine, container)
+        self.certificate = seal.judge(await link.answer(self.link), mode=order.mode)
+        self._step(self.certificate.headline)
+        if self.certificate.holes:
+            raise Refusal(f"the seal has a hole: {'; '.join(self.certificate.holes)}")
+        return f"container:{container}"
+
+    # -- the agent's container ------------------------------------------------------------------
+    def _files(
+        self, facts: ImageFacts, env: Mapping[str, str], *, stdin: bool
+    ) -> tuple[Mount, ...]:
+        order, place, box = self.plan.order, self.plan.workspace, self._holdings.box
+        passed = {name: os.environ[name] for name in order.env_names if name in os.environ}
+        files = box.agent_files(
+            uid=place.uid,
+            gid=place.gid,
+            home=_home(facts, self.plan.image),
+            env={**env, **order.env, **passed},
+            stdin=self.plan.task if stdin else None,
+        )
+        has_network = order.mode != "sealed" and not order.no_network
+        return files if has_network else (*files, *box.network_files())
+
+    def _spec(
+        self, facts: ImageFacts, argv: tuple[str, ...], files: tuple[Mount, ...], network: str
+    ) -> ContainerSpec:
+        order, place = self.plan.order, self.plan.workspace
+        if not facts.entrypoint:
+            raise Refusal(
+                f"image {self.plan.image.tag} has no entrypoint; it must be the agent's command"
+            )
+        workspace = Mount(str(place.path), WORK, read_only=False)
+        return ContainerSpec(
+            image=self.plan.image.tag,
+            entrypoint=f"{BOX}/entry",
+            argv=(str(order.timeout_s + AFTER_DEADLINE_S), *facts.entrypoint, *argv),
+            labels={**self._holdings.labels, LABEL_ROLE: "agent"},
+            user=f"{place.uid}:{place.gid}",
+            # images give their home to group 0, so that any uid can write in it
+            extra_groups=(0,),
+            env={"HOME": _home(facts, self.plan.image)},
+            mounts=(workspace, *files, *self.plan.mounts),
+            workdir=WORK,
+            network=network,
+            memory=order.memory,
+            cpus=order.cpus,
+            oci_runtime=order.oci_runtime or None,
+            share_userns_of=self.link.container if self.link else None,
+        )
+
+
+def _home(facts: ImageFacts, image: Image) -> str:
+    known = facts.labels.get("sanduk.home") or image.home or facts.env.get("HOME")
+    return known or "/tmp/home"  # noqa: S108 - a path in the container
+
+
+async def _both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
+    """Both at once; when one fails the other is cancelled, and its failure is the one raised."""
+    one, two = asyncio.ensure_future(first), asyncio.ensure_future(second)
+    try:
+        return await asyncio.gather(one, two)
+    finally:
+        one.cancel()
+        two.cancel()
+        await asyncio.gather(one, two, return_exceptions=True)
