@@ -220,13 +220,13 @@ def _targets(found: dict[str, Any], name: str, what: str) -> Check:
     tried = [tried] if isinstance(tried, dict) else tried
     entries = [t for t in tried if isinstance(t, dict)] if isinstance(tried, list) else None
     if entries is None or (not entries and name != "neighbours"):
-        return Check(name, "unknown", f"{what} could not be tried")
+        return Check(name, "unknown", f"{what}: could not be tried")
     if not entries:
-        return Check(name, "closed", "no neighbouring container exists to be tried")
+        return Check(name, "closed", "no neighbouring container was there to be tried")
     reached = [f"{t.get('address')}:{t.get('port')}" for t in entries if _answers(t)]
     if reached:
-        return Check(name, "open", f"{what} answer: {', '.join(reached[:4])}")
-    return Check(name, "closed", f"{what} do not answer ({len(entries)} tried)")
+        return Check(name, "open", f"{what}: answers at {', '.join(reached[:4])}")
+    return Check(name, "closed", f"{what}: no answer ({len(entries)} tried)")
 
 
 def _answers(tried: dict[str, Any]) -> bool:

@@ -97,6 +97,8 @@ class Supervision:
         self.console.trace(trace)
 
     def _on_call(self, record: CallRecord) -> None:
+        if not self._container:
+            return  # the link's probe, which has no token: the certificate tells of it
         self._recorder.call(record)
         if record.refusal:
             self.console.progress(f"relay refused {record.method} {record.path}: {record.refusal}")
