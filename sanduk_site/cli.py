@@ -23,6 +23,7 @@ first steps:
 """
 
 SUMMARIES = {
+    "demo": "one sealed run of a real agent: no key, no account, no network",
     "run": "run an agent in a container and wait for its report",
     "build": "build an agent's image",
     "list": "what there is: agents, providers, runtimes, recipes",

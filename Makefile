@@ -1,0 +1,78 @@
+# Thin names for real commands: each target is a line you could type yourself.
+# Variables: TASK= WORK= AGENT= PROVIDER= ARGS=
+SHELL := /bin/sh
+BIN := .venv/bin
+WORK ?= work
+AGENT ?= pi
+PROVIDER ?= rehearsal
+PYTEST := $(BIN)/python -m pytest
+export TASK
+
+.DEFAULT_GOAL := help
+.PHONY: help env sync lock engine demo test test-fast test-engine qa bench \
+	image image-rebuild run run-sealed ps stop clean distclean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+env: ## make .venv with everything pinned in it (nothing to do: 0.1 s)
+	@scripts/env
+
+sync: ## make .venv again from the lock files
+	@scripts/env --again
+
+lock: env ## resolve the dependencies anew into the lock files
+	@scripts/lock
+
+engine: ## bring up a container engine and base images where there are none
+	@scripts/engine-up
+
+demo: env engine ## one sealed run of a real agent: no key, no account, no network
+	@$(BIN)/sanduk demo
+
+test: env ## everything the tests need, then all tests
+	@scripts/engine-up --podman
+	$(PYTEST)
+
+test-fast: env ## the tests that need no engine, no key and no network
+	$(PYTEST) -m "not engine"
+
+test-engine: env ## the tests that need a container engine
+	@scripts/engine-up --podman
+	$(PYTEST) -m engine
+
+qa: env ## format, lint, types, import contracts, migrations
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy relay recipes runs sanduk_site
+	$(BIN)/lint-imports
+	$(BIN)/python manage.py makemigrations --check --dry-run
+
+bench: env engine ## print speed ratios, each measured beside its baseline
+	$(BIN)/python -m tests.bench
+
+image: env ## build AGENT's image unless it is there
+	$(BIN)/sanduk build --agent $(AGENT)
+
+image-rebuild: env ## build AGENT's image even if it is there
+	$(BIN)/sanduk build --agent $(AGENT) --force
+
+run: env ## run AGENT on TASK in WORK, in the default mode
+	@$(BIN)/sanduk run --agent $(AGENT) --provider $(PROVIDER) -w $(WORK) $(ARGS) "$$TASK"
+
+run-sealed: env ## the same, sealed whatever the default is
+	@$(BIN)/sanduk run --mode sealed --agent $(AGENT) --provider $(PROVIDER) -w $(WORK) $(ARGS) "$$TASK"
+
+ps: env ## containers of this installation
+	@$(BIN)/sanduk ps
+
+stop: env ## stop what belongs to no live run
+	@$(BIN)/sanduk stop
+
+clean: env ## remove leftover and kept containers; work and logs stay
+	@$(BIN)/sanduk clean
+
+distclean: ## clean, then remove .venv and every cache of the tools
+	@[ ! -x $(BIN)/sanduk ] || $(BIN)/sanduk clean || true
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
