@@ -87,12 +87,19 @@ def _check_owner(path: Path, facts: os.stat_result) -> None:
 
 
 def prepare(workspace: Workspace) -> None:
-    """Make a workspace that `check` found missing. Raises Refusal when that is not possible."""
+    """Make a workspace that `check` found missing, with the parents it lacks.
+
+    Raises Refusal when that is not possible.
+    """
     if not workspace.created:
         return
+    missing = [workspace.path]
+    while not (parent := missing[-1].parent).exists():
+        missing.append(parent)
     try:
-        workspace.path.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            os.chown(workspace.path, workspace.uid, workspace.gid)
+        for path in reversed(missing):
+            path.mkdir(exist_ok=True)
+            if os.geteuid() == 0:
+                os.chown(path, workspace.uid, workspace.gid)
     except OSError as exc:
         raise Refusal(f"{workspace.path} cannot be created: {exc.strerror}") from None

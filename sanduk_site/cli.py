@@ -88,8 +88,9 @@ def _usage(where: object) -> None:
 
 def _no_command(words: list[str]) -> int:
     task = shlex.quote(" ".join(words))
+    known = ", ".join(sorted(set(_commands()) - INTERNAL))
     print(
-        f"sanduk: {words[0]!r} is no command; there are {', '.join(sorted(set(_commands()) - INTERNAL))}.\n"
+        f"sanduk: {words[0]!r} is no command; there are {known}.\n"
         f"sanduk: to give an agent that task: sanduk run {task}",
         file=sys.stderr,
     )

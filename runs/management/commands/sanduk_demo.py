@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +80,10 @@ class Command(SandukCommand):
         sanduk = _how_to_call()
         self.print("\nNext:")
         self.print(f"  {sanduk} show {run.uid}")
-        self.print(f'  {sanduk} run --agent claude --provider rehearsal "count the files here"')
+        self.print(
+            f"  {sanduk} run --agent claude --provider rehearsal "
+            f'-w {shlex.quote(_near(Path(run.workspace)))} "count the files here"'
+        )
         self.print(
             f"  ANTHROPIC_API_KEY=… {sanduk} run --agent claude --provider anthropic "
             '-w ~/some/project "explain this project"'
@@ -97,13 +103,11 @@ def _lay_out(plan: Plan) -> None:
 
 def _how_to_call() -> str:
     """`sanduk` where a shell finds it, else the path that was used."""
-    import shutil
-    import sys
-
     if shutil.which("sanduk"):
         return "sanduk"
-    here = Path(sys.argv[0])
-    try:
-        return str(here.absolute().relative_to(Path.cwd()))
-    except ValueError:
-        return str(here)
+    return _near(Path(sys.argv[0]).absolute())
+
+
+def _near(path: Path) -> str:
+    """The path as somebody would type it from here."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
