@@ -29,6 +29,18 @@ class _Parser(CommandParser):
         raise SystemExit(REFUSED)
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """One form on every Python: `-w, --workdir PATH`."""
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings:
+            return super()._format_action_invocation(action)
+        flags = ", ".join(action.option_strings)
+        if action.nargs == 0:
+            return flags
+        return f"{flags} {self._format_args(action, action.dest.upper())}"
+
+
 class SandukCommand(BaseCommand):
     """Subclass it, add arguments, and return an exit code from `act`.
 
@@ -42,7 +54,7 @@ class SandukCommand(BaseCommand):
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         words = subcommand.removeprefix("sanduk_") if prog_name == "sanduk" else subcommand
         kwargs.setdefault("allow_abbrev", False)
-        kwargs["formatter_class"] = argparse.RawDescriptionHelpFormatter
+        kwargs["formatter_class"] = _Formatter
         if self.examples:
             lines = "\n".join(f"  sanduk {example}" for example in self.examples)
             kwargs["epilog"] = f"examples:\n{lines}"
