@@ -72,7 +72,7 @@ class Gate:
         path, _, query = target.partition(b"?")
         route = self._routes.get(path)
         self._check_token(route, headers)
-        _check_framing(headers)
+        _check_host(headers)
         if _is_upgrade(headers):
             raise Refusal(
                 426,
@@ -135,13 +135,10 @@ def _bearer(value: bytes) -> bytes:
     return token.strip() if scheme.lower() == b"bearer" else b""
 
 
-def _check_framing(headers: Headers) -> None:
+def _check_host(headers: Headers) -> None:
     hosts = sum(name == b"host" for name, _ in headers)
     if hosts != 1:
         raise Refusal(400, "host", f"a request has one Host header, this one has {hosts}")
-    for name, value in headers:
-        if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
-            raise Refusal(400, "framing", "a request body may be chunked and nothing else")
 
 
 def _is_upgrade(headers: Headers) -> bool:

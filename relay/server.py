@@ -198,6 +198,9 @@ class RelayProtocol(HttpToolsProtocol):
         self._stop_deadline()
         if self.parser.get_http_version() != "1.1":
             raise BadRequest(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "this server speaks HTTP/1.1")
+        for name, value in self.headers:
+            if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+                raise BadRequest(HTTPStatus.BAD_REQUEST, "a request body may only be chunked")
         # uvicorn would parse the target, losing what it does not expect or failing on it. It gets
         # a harmless one; the application gets the bytes of the request line.
         target, self.url = self.url, b"/"
@@ -242,9 +245,12 @@ class RelayProtocol(HttpToolsProtocol):
         self._refused = True
         self._in_head = False
         self._stop_deadline()
-        if self._open:
-            self.transport.abort()  # an earlier answer is under way: there is no place for another
-            return
+        for cycle in self._open:
+            if cycle.response_started or len(self._open) > 1:
+                self.transport.abort()  # an answer is under way: there is no place for another
+                return
+            cycle.disconnected = True
+            cycle.message_event.set()
         body = json.dumps(
             {"error": {"message": error.message, "type": "invalid_request_error", "code": "http"}}
         ).encode()
