@@ -139,7 +139,7 @@ class ClaudeReader(Reader):
             return []
         if record.get("is_api_error_message") is True:
             return [Trace("problem", sentence(text))]
-        if record.get("parent_tool_use_id") is None:  # otherwise a sub-agent speaks
+        if record.get("parent_tool_use_id") is None:  # otherwise an agent it started speaks
             self._text = text_of(block.get("text"), ANSWER_CHARS)
         return [Trace("text", text)]
 

@@ -90,6 +90,7 @@ def test_a_failed_call_is_a_failure_although_it_says_success():
 
     assert ended is not None
     assert (ended.ok, ended.error, ended.rate_limited) == (False, "API Error: 500 broken", False)
+    assert ended.text == ""
 
 
 def test_the_turn_limit_is_told_in_words_from_the_errors():
@@ -199,7 +200,7 @@ def test_an_error_of_the_api_is_a_problem_and_not_the_agents_words():
     assert ended.text == "Working."
 
 
-def test_the_words_of_a_sub_agent_are_not_the_answer():
+def test_the_words_of_an_agent_it_started_are_not_the_answer():
     _, ended = read(said("Mine."), said("Theirs.", parent_tool_use_id="call-9"), result(result=...))
 
     assert ended is not None

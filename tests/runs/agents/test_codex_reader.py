@@ -75,6 +75,15 @@ def test_reconnecting_is_shown_and_fails_nothing():
     assert ended.ok
 
 
+def test_an_error_line_alone_ends_nothing():
+    error = {"type": "error", "message": "cut"}
+
+    assert read(error)[1] is None
+    after = read(COMPLETED, error)[1]
+    assert after is not None
+    assert after.ok
+
+
 def test_an_unknown_model_is_a_note_and_no_failure():
     lines, ended = read(item("completed", "error", message="No data of model x"), COMPLETED)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from runs.agents import agent_names, get_agent, plugin_problems
-from runs.agents.base import Request, Result, Tally, Trace
+from runs.agents.base import AgentRefusal, Request, Result, Tally, Trace
 from tests.runs.agents.shapes import REHEARSAL, RELAY, TOKEN
 
 
@@ -21,6 +22,14 @@ def test_it_is_found_through_its_entry_point(name, calls_model):
     assert plugin_problems() == ()
     assert agent.calls_model is calls_model
     assert type(agent).__module__ == "sanduk_scripted"
+
+
+def test_without_a_model_it_needs_no_provider_that_serves_one():
+    nobody = replace(REHEARSAL, name="none", routes=())
+
+    get_agent("scripted-offline").check(Request(), nobody)
+    with pytest.raises(AgentRefusal, match="provider none serves"):
+        get_agent("scripted").check(Request(), nobody)
 
 
 def test_its_recipe_is_a_file_beside_it():
