@@ -10,8 +10,23 @@ from django.db import models
 from runs import clock
 
 
+class AppendOnlyQuerySet(models.QuerySet[Any]):
+    """The bulk ways to change or delete rows, closed as well."""
+
+    def update(self, **kwargs: Any) -> NoReturn:
+        raise TypeError(f"a {self.model._meta.verbose_name} is never changed")
+
+    def bulk_update(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(f"a {self.model._meta.verbose_name} is never changed")
+
+    def delete(self) -> NoReturn:
+        raise TypeError(f"a {self.model._meta.verbose_name} is never deleted")
+
+
 class AppendOnly(models.Model):
     """A row that is written once. There is no way to change or delete one through the ORM."""
+
+    objects = AppendOnlyQuerySet.as_manager()
 
     class Meta:
         abstract = True
