@@ -44,6 +44,7 @@ def uid_gid() -> tuple[int, int]:
 def spec(
     *,
     image: str,
+    mode: str,
     network: str,
     box: Box,
     labels: Mapping[str, str],
@@ -58,7 +59,13 @@ def spec(
     return ContainerSpec(
         image=image,
         argv=(
-            seal.questions(socket_path=SOCKET, port=PORT, limit_s=limit_s, neighbours=neighbours()),
+            seal.questions(
+                mode=mode,
+                socket_path=SOCKET,
+                port=PORT,
+                limit_s=limit_s,
+                neighbours=neighbours(),
+            ),
         ),
         labels={**labels, LABEL_ROLE: "link"},
         user=f"{uid}:{gid}",

@@ -92,6 +92,8 @@ def make_plan(order: Order) -> Plan:
             bare=order.bare,
         )
         agent.check(request, provider or _nobody())
+        task = with_instruction(order.task) if order.report_instruction else order.task
+        agent.check_task(task)
     except AgentRefusal as exc:
         raise Refusal(str(exc)) from None
     except recipes.RecipeError as exc:
@@ -109,7 +111,7 @@ def make_plan(order: Order) -> Plan:
         link_image=from_recipe(LINK_RECIPE)[1] if order.relayed else None,
         workspace=workspace.check(order.workdir, state=state),
         mounts=mounts.parse_all(order.mounts, home=image.home or "/home", state=state),
-        task=with_instruction(order.task) if order.report_instruction else order.task,
+        task=task,
     )
 
 

@@ -65,7 +65,8 @@ class Starting:
             facts = await self._image(plan.image)
             network = "none" if order.no_network else order.network or "default"
         launch = plan.launch(self._token if order.relayed else credential)
-        files = self._files(facts, launch.env, stdin=launch.task_on_stdin)
+        stdin = f"{launch.before_task}{plan.task}" if launch.task_on_stdin else None
+        files = self._files(facts, launch.env, stdin)
         return await self._holdings.create(self._spec(facts, launch.argv, files, network))
 
     # -- images and relay ---------------------------------------------------------------------
@@ -114,6 +115,7 @@ class Starting:
         container = await holdings.create(
             link.spec(
                 image=plan.link_image.tag if plan.link_image else "",
+                mode=order.mode,
                 network=network,
                 box=holdings.box,
                 labels=holdings.labels,
@@ -130,7 +132,7 @@ class Starting:
 
     # -- the agent's container ------------------------------------------------------------------
     def _files(
-        self, facts: ImageFacts, env: Mapping[str, str], *, stdin: bool
+        self, facts: ImageFacts, env: Mapping[str, str], stdin: str | None
     ) -> tuple[Mount, ...]:
         order, place, box = self.plan.order, self.plan.workspace, self._holdings.box
         passed = {name: os.environ[name] for name in order.env_names if name in os.environ}
@@ -139,7 +141,7 @@ class Starting:
             gid=place.gid,
             home=_home(facts, self.plan.image),
             env={**env, **order.env, **passed},
-            stdin=self.plan.task if stdin else None,
+            stdin=stdin,
         )
         has_network = order.mode != "sealed" and not order.no_network
         return files if has_network else (*files, *box.network_files())

@@ -47,6 +47,7 @@ class Launch:
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     task_on_stdin: bool = False
+    before_task: str = ""  # goes before the task on standard input
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,9 @@ class Claude(Agent):
         if provider.name != "anthropic" or root != _own_root(provider):
             # claude appends /v1/messages itself.
             env["ANTHROPIC_BASE_URL"] = root + provider.prefix.removesuffix("/v1")
-        return Launch(tuple(argv), env, task_on_stdin=True)
+        # A task that begins like one of its own slash commands would be taken for the command.
+        before = "\n" if task.startswith("/") else ""
+        return Launch(tuple(argv), env, task_on_stdin=True, before_task=before)
 
     def reader(self) -> ClaudeReader:
         return ClaudeReader()

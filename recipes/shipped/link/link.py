@@ -9,7 +9,7 @@ One argument, a JSON object:
     host_addresses  addresses of the host, each tried with every port of host_ports
     host_ports      ports that are open on the host
     neighbours      [address, port] pairs of other containers
-    name            a name that must not resolve
+    name            a name that must not resolve; null where look-ups are allowed
 
 The process becomes socat under a time limit. A process of its own prints one JSON line with what
 it found and ends: it records and never decides. Every `error` is the name of an errno, `timeout`,
@@ -73,7 +73,7 @@ class Order:
         self.limit_s = _integer(data["limit_s"], 1, 30 * 24 * 3600)
         egress = data.get("egress_socket")
         self.egress_socket = None if egress is None else _path(egress)
-        self.name = str(data["name"])
+        self.name = None if data["name"] is None else str(data["name"])
         ports = [_integer(port, 1, 65535) for port in data["host_ports"]]
         addresses = [str(address) for address in data["host_addresses"]]
         self.host = [(address, port) for address in addresses for port in ports]
@@ -367,7 +367,7 @@ def relay(port: int, limit_s: float = RELAY_LIMIT_S) -> Found:
 def probe(order: Order) -> Found:
     """Everything the certificate wants to know of this namespace."""
     started = time.monotonic()
-    lookup = Lookup(order.name)
+    lookup = None if order.name is None else Lookup(order.name)
     targets = [*order.host, *order.neighbours, (METADATA, 80)]
     tried = connect_all(targets)
     hosts, neighbours = len(order.host), len(order.neighbours)
@@ -382,7 +382,7 @@ def probe(order: Order) -> Found:
         "vsock": vsock(),
         "netns": network_namespace(),
         "relay": relay(order.port),
-        "dns": lookup.wait(),
+        "dns": lookup and lookup.wait(),
     }
     found["ms"] = _ms(started)
     return found

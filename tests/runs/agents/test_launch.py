@@ -81,6 +81,14 @@ def test_claude_takes_the_providers_default_model():
     assert "--model=rehearsal" in launch("claude", REHEARSAL).argv
 
 
+def test_claude_does_not_take_a_task_for_one_of_its_slash_commands():
+    command = get_agent("claude").launch(
+        PLAIN, ANTHROPIC, task="/compact this", root=RELAY, credential="t"
+    )
+    assert command.before_task == "\n"
+    assert launch("claude", ANTHROPIC).before_task == ""
+
+
 def test_claude_honours_every_flag():
     request = Request(
         model="opus", effort="max", max_turns=3, allowed_tools="Read Bash(git *)", bare=True
