@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from runs import box, clock, lease, report, workspace
+from runs.admission import require_memory
 from runs.audit import account
 from runs.console import Console
 from runs.ending import Ending
@@ -36,6 +37,7 @@ def start_here(plan: Plan, *, uid: str = "") -> Run:
     Raises Refusal when another live run works in the same directory.
     """
     require_room()
+    require_memory(plan.order.memory)
     now = clock.now()
     try:
         with transaction.atomic():

@@ -10,7 +10,7 @@ from django.conf import settings
 
 import recipes
 from relay import InvalidUpstream, Provider, get_provider, provider_names, with_upstream
-from runs import keys, mounts, workspace
+from runs import admission, keys, mounts, workspace
 from runs.agents import get_agent
 from runs.agents.base import Agent, AgentRefusal, Launch, Request
 from runs.engines import get_engine
@@ -212,8 +212,7 @@ def _provider(order: Order, agent: Agent) -> Provider | None:
 def _check_resources(order: Order) -> None:
     if not 0 < order.cpus <= 1024:
         raise Refusal("--cpus takes a number above 0")
-    if not re.fullmatch(r"[1-9][0-9]{0,12}[bkmg]?", order.memory.lower()):
-        raise Refusal(f"--memory takes a size such as 512m or 4g, not {order.memory!r}")
+    admission.size_bytes(order.memory)
     if order.max_turns is not None and order.max_turns < 1:
         raise Refusal("--max-turns must be at least 1")
 
