@@ -8,7 +8,9 @@ here: bodies that end with the connection, limits on the head, silence, back-pre
 from __future__ import annotations
 
 import asyncio
+import os
 import select
+import socket
 import ssl
 from collections.abc import Callable
 from typing import cast
@@ -342,6 +344,8 @@ def os_words(error: Exception) -> str:
         return f"its certificate is not trusted ({error.verify_message})"
     if isinstance(error, ssl.SSLError):
         return f"TLS failed ({error.reason or 'unknown reason'})"
+    if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
+        return os.strerror(error.errno)  # asyncio puts the address into its own text
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__

@@ -73,6 +73,7 @@ class Provider:
         self.answer = answer
         self.seen: list[Seen] = []
         self.connections = 0
+        self.asked = asyncio.Event()
         self.gone = asyncio.Event()  # a connection ended
         self.port = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -100,6 +101,7 @@ class Provider:
             while True:
                 seen = await self._read(reader, number)
                 self.seen.append(seen)
+                self.asked.set()
                 if await self.answer(seen, writer):
                     break
                 await writer.drain()
@@ -121,6 +123,36 @@ class Provider:
         assert len(length) <= 1
         body = await reader.readexactly(length[0]) if length else b""
         return Seen(method, target, headers, body, number)
+
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@contextlib.asynccontextmanager
+async def listening(handler: Handler, **options: Any) -> AsyncIterator[int]:
+    """A server on a loopback port whose connections are served by `handler` alone."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            await handler(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.transport.abort()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, **options)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)
 
 
 class Stand:
