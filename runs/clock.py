@@ -1,7 +1,8 @@
 """The one source of time: now, monotonic, sleep.
 
-Tests steer it across processes: when SANDUK_CLOCK_FILE names a file, the number in it is added, in
-seconds, to both clocks. The offset is read on every call, so a running executor feels a step too.
+Tests steer it across processes: SANDUK_CLOCK_FILE names a file with an offset in seconds, read on
+every call, so a running executor feels a step too. A step forward is time that passes, on both
+clocks; a step back moves the wall clock alone, as in real life.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 
 STEER = "SANDUK_CLOCK_FILE"
+_passed = {"at": 0.0, "sum": 0.0}  # the offset last read, and all its steps forward
 
 
 def _offset_s() -> float:
@@ -32,7 +34,10 @@ def now() -> dt.datetime:
 
 def monotonic() -> float:
     """Seconds that only grow, for deadlines and ages within one process."""
-    return time.monotonic() + _offset_s()
+    offset = _offset_s()
+    _passed["sum"] += max(offset - _passed["at"], 0.0)
+    _passed["at"] = offset
+    return time.monotonic() + _passed["sum"]
 
 
 async def sleep(seconds: float) -> None:

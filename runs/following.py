@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from runs import clock
 from runs.agents.base import Trace
@@ -20,6 +20,7 @@ class Following:
     """Args:
     on_trace: gets each trace line.
     on_error_line: gets each line of standard error.
+    on_silence: awaited beside each question that follows the end of the output.
     hurry: once set, an engine that does not answer is not waited for.
     """
 
@@ -31,12 +32,14 @@ class Following:
         *,
         on_trace: Callable[[Trace], None],
         on_error_line: Callable[[str], None],
+        on_silence: Callable[[], Awaitable[None]],
         hurry: asyncio.Event,
     ) -> None:
         self.last_seen = clock.monotonic()
         self.started = False
         self._engine, self._listener, self._log = engine, listener, log
         self._on_trace, self._on_error_line = on_trace, on_error_line
+        self._on_silence = on_silence
         self._hurry = hurry
 
     async def to_the_end(self, container: str) -> ContainerState | None:
@@ -53,7 +56,7 @@ class Following:
                 out, err = pipes(process)
                 await asyncio.gather(self._read(out), self._read_errors(err))
                 await process.wait()
-                state = await self.state(container)
+                state, _ = await asyncio.gather(self.state(container), self._on_silence())
                 if state is None or state.status != "running":
                     return state
                 note = "the engine's client ended early; output may be missing here"

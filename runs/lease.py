@@ -75,7 +75,8 @@ def owner_is(name: str) -> Literal["alive", "gone", "unknown"]:
         return "unknown"
     if boot != _boot():
         return "unknown" if "unknown" in (boot, _boot()) else "gone"
-    if namespace != _pid_namespace() or not pid.isdigit() or not Path("/proc").is_dir():
+    a_number = pid.isascii() and pid.isdigit()
+    if namespace != _pid_namespace() or not a_number or not Path("/proc").is_dir():
         return "unknown"
     return "alive" if _started(int(pid)) == started else "gone"
 

@@ -51,21 +51,28 @@ class Starting:
         self._ledger = ledger
         self._console = console
         self._step = step
+        self._link_container = ""
         self._token = secrets.token_urlsafe(24)
 
     async def container(self) -> str:
         """The created container of the agent. Raises Refusal, EngineError or seal.ProbeFailed."""
         order, plan = self.plan.order, self.plan
         credential = keys.provider_key(plan.provider) if plan.provider else ""
-        if order.relayed:
-            await require_local(plan.engine)
-            facts, _ = await _both(self._images(), self._relay(credential))
-            network = await self._linked()
-        else:
+        if not order.relayed:
             facts = await self._image(plan.image)
             network = "none" if order.no_network else order.network or "default"
-        launch = plan.launch(self._token if order.relayed else credential)
-        stdin = f"{launch.before_task}{plan.task}" if launch.task_on_stdin else None
+            return await self._create(facts, credential, network)
+        await require_local(plan.engine)
+        facts, _ = await _both(self._images(), self._relay(credential))
+        made = await self._create_link()
+        # the agent's container may be made, but not started, before the seal is judged
+        network = f"container:{made}"
+        created, _ = await _both(self._create(facts, self._token, network), self._seal(made))
+        return created
+
+    async def _create(self, facts: ImageFacts, credential: str, network: str) -> str:
+        launch = self.plan.launch(credential)
+        stdin = f"{launch.before_task}{self.plan.task}" if launch.task_on_stdin else None
         files = self._files(facts, launch.env, stdin)
         return await self._holdings.create(self._spec(facts, launch.argv, files, network))
 
@@ -105,14 +112,12 @@ class Starting:
         return relay.Endpoint.at_socket(str(path))
 
     # -- link and seal ------------------------------------------------------------------------
-    async def _linked(self) -> str:
-        """Start the link, hear its probe, judge the seal. Returns the network for the agent."""
+    async def _create_link(self) -> str:
         order, plan, holdings = self.plan.order, self.plan, self._holdings
         network = "none"
         if order.mode == "key-safe":
-            uid = os.path.basename(holdings.box.path)  # noqa: PTH119
-            network = await holdings.network(f"sanduk-{uid}", internal=False)
-        container = await holdings.create(
+            network = await holdings.network(f"sanduk-{holdings.box.path.name}", internal=False)
+        self._link_container = await holdings.create(
             link.spec(
                 image=plan.link_image.tag if plan.link_image else "",
                 mode=order.mode,
@@ -123,12 +128,15 @@ class Starting:
                 oci_runtime=order.oci_runtime or None,
             )
         )
-        self.link = await link.start(plan.engine, container)
-        self.certificate = seal.judge(await link.answer(self.link), mode=order.mode)
+        return self._link_container
+
+    async def _seal(self, container: str) -> None:
+        """Start the link, hear its probe, judge it. Raises Refusal when the seal has a hole."""
+        self.link = await link.start(self.plan.engine, container)
+        self.certificate = seal.judge(await link.answer(self.link), mode=self.plan.order.mode)
         self._step(self.certificate.headline)
         if self.certificate.holes:
             raise Refusal(f"the seal has a hole: {'; '.join(self.certificate.holes)}")
-        return f"container:{container}"
 
     # -- the agent's container ------------------------------------------------------------------
     def _files(
@@ -170,7 +178,7 @@ class Starting:
             memory=order.memory,
             cpus=order.cpus,
             oci_runtime=order.oci_runtime or None,
-            share_userns_of=self.link.container if self.link else None,
+            share_userns_of=self._link_container or None,
         )
 
 

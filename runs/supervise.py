@@ -74,6 +74,7 @@ class Supervision:
             self._log,
             on_trace=self.trace,
             on_error_line=lambda text: recorder.event("stderr", text),
+            on_silence=self._ask_link,
             hurry=self._hurry,
         )
 
@@ -126,7 +127,6 @@ class Supervision:
             self._container = await self._unless_halted(self._starting.container())
             await self._recorder.rows(lambda: Run.objects.mark_running(self.run.uid, owner))
             state = await self._watch(self._container)
-            await self._ask_link()
         except Halted:
             pass
         except (Refusal, EngineError, relay.InvalidCredential, seal.ProbeFailed) as exc:

@@ -149,7 +149,7 @@ class Engine(ABC):
         pull: bool = False,
         file: str | None = None,
     ) -> None:
-        """Build the directory's Containerfile, or `file`. Raises EngineError with the last lines."""
+        """Build the directory's Containerfile, or `file`. EngineError holds the last lines."""
 
     # -- containers -------------------------------------------------------------------------
     @abstractmethod

@@ -211,17 +211,11 @@ class CliEngine(Engine):
     async def remove(self, containers: Sequence[str]) -> None:
         if not containers:
             return
-        for _ in range(2):
-            done = await self.call(*self.remove_words(), "--", *containers)
-            told = [line for line in without_missing(done.stderr).splitlines() if line.strip()]
-            # Two removals of one container meet: the other one does the work.
-            told = [line for line in told if "already in progress" not in line]
-            if done.code == 0 or not told:
-                return
-            # podman: the link stood before the agent that lived in its namespaces.
-            if not any("has dependent containers" in line for line in told):
-                break
-        raise failure("the engine could not remove a container", done)
+        done = await self.call(*self.remove_words(), "--", *containers)
+        told = [line for line in without_missing(done.stderr).splitlines() if line.strip()]
+        # Two removals of one container meet: the other one does the work.
+        if done.code != 0 and any("already in progress" not in line for line in told):
+            raise failure("the engine could not remove a container", done)
 
     def remove_words(self) -> list[str]:
         return ["rm", "--force", "--volumes"]
@@ -268,9 +262,9 @@ class CliEngine(Engine):
         chosen = shlex.join(label_filters(labels))
         # Five rounds over two seconds: a create under way when we died appears after the first.
         return (
-            f"for n in 1 2 3 4 5; do c=$({cli} ps -aq --no-trunc {chosen});"
-            f' [ -z "$c" ] || {cli} {rm} $c; w=$({cli} network ls -q {chosen});'
-            f' [ -z "$w" ] || {cli} network rm $w; sleep 0.5; done >/dev/null 2>&1'
+            f"for n in 1 2 3 4 5; do for c in $({cli} ps -aq --no-trunc {chosen});"
+            f" do {cli} {rm} $c & done; wait; for w in $({cli} network ls -q {chosen});"
+            f" do {cli} network rm $w; done; sleep 0.5; done >/dev/null 2>&1"
         )
 
     def _decoded(self, done: Completed, kind: type[T]) -> T:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from asyncio.subprocess import Process
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,7 +19,13 @@ from runs.engines import process
 from runs.engines.arguments import has_no_way_out
 from runs.engines.base import ContainerSpec, EngineError, EngineFacts, EngineUnavailable
 from runs.engines.cli import CliEngine
-from runs.engines.failures import boot_id, failure, not_installed, podman_down
+from runs.engines.failures import (
+    boot_id,
+    failure,
+    not_installed,
+    podman_down,
+    without_missing,
+)
 from runs.engines.process import Completed
 
 INFO_S = 10.0
@@ -108,6 +115,8 @@ class Podman(CliEngine):
         if self.is_rootless():
             joined = spec.share_userns_of
             words += ["--userns", f"container:{joined}" if joined else "keep-id"]
+        # Its own tmpfs on /run, /tmp and /var/tmp are not what the caller ordered.
+        words += ["--read-only-tmpfs=false"] if spec.read_only_root else []
         # Podman would hand the host's proxies, perhaps with a password, to the container.
         words += ["--http-proxy=false"] if has_no_way_out(spec) else []
         return words
@@ -129,7 +138,28 @@ class Podman(CliEngine):
         return self.full_id(found)
 
     async def start_attached(self, container: str) -> Process:
-        return await process.start((self.cli, "start", "--attach", "--sig-proxy=false", container))
+        # conmon 2.1.6 notes "out of memory" by a file in its working directory, but podman looks
+        # for it in the container's own: without this the flag is lost and the file is litter.
+        found = await self.call("inspect", "--format", "{{.StaticDir}}", "--", container)
+        if found.code != 0:
+            raise failure("cannot start a container", found)
+        argv = (self.cli, "start", "--attach", "--sig-proxy=false", container)
+        return await process.start(argv, cwd=found.text)
+
+    async def remove(self, containers: Sequence[str]) -> None:
+        # One at a time: given several of which one is missing, 4.3 removes none, and says nothing.
+        # In two rounds: a link cannot go before the agent that lives in its namespaces.
+        left = list(containers)
+        for last in (False, True):
+            dependents = []
+            for container in left:
+                done = await self.call(*self.remove_words(), "--", container)
+                told = without_missing(done.stderr)
+                if done.code != 0 and told.strip():
+                    if last or "has dependent containers" not in told:
+                        raise failure("the engine could not remove a container", done)
+                    dependents.append(container)
+            left = dependents
 
     def remove_words(self) -> list[str]:
         return ["rm", "--force", "--volumes", "--time", "0"]  # else each waits 10 s for its TERM

@@ -53,7 +53,9 @@ def last_line(text: str) -> str:
     return printable(told[-1]) if told else "it said nothing"
 
 
-async def start(argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> Process:
+async def start(
+    argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
+) -> Process:
     """Start a command with both outputs on pipes, nothing on stdin, in a session of its own.
 
     The session keeps a Ctrl-C at the terminal away from it: a `rm` under way must end.
@@ -66,10 +68,13 @@ async def start(argv: Sequence[str], *, env: Mapping[str, str] | None = None) ->
             stdout=PIPE,
             stderr=PIPE,
             env={**os.environ, **(env or {})},
+            cwd=cwd,
             start_new_session=True,
             limit=PIPE_LIMIT,
         )
-    except FileNotFoundError:
+    except FileNotFoundError as exc:
+        if cwd is not None and exc.filename == cwd:
+            raise EngineError(f"{printable(cwd)} is not there") from None
         raise EngineUnavailable(f"{argv[0]} is not installed, or not on PATH") from None
     except (OSError, ValueError) as exc:
         raise EngineError(f"{argv[0]} could not be started: {printable(str(exc))}") from None

@@ -11,10 +11,13 @@ import importlib
 import inspect
 import shutil
 import sys
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from runs.engines.base import Engine, EngineError, EngineUnavailable
 from runs.engines.process import printable
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "sanduk.engines"
 BUILT_IN = {
@@ -72,12 +75,14 @@ def default_order() -> tuple[str, ...]:
 
 def _first_installed() -> str:
     order = default_order()
-    clis = {name: _class_at(BUILT_IN[name]).cli for name in order}
     # With none installed it is the first one, whose `ready` says how to install it.
-    return next((name for name in order if shutil.which(clis[name])), order[0])
+    return next((n for n in order if shutil.which(_class_at(BUILT_IN[n]).cli)), order[0])
 
 
 def _offered() -> list[EntryPoint]:
+    # Imported here: it takes 20 ms, and most commands name a built-in engine.
+    from importlib.metadata import entry_points
+
     # A path that stands twice on sys.path gives the same offer twice.
     found = set(entry_points(group=GROUP))
     return sorted(found, key=lambda point: (point.name, _source(point), point.value))
