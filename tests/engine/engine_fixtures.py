@@ -24,7 +24,7 @@ from runs.engines.podman import Podman
 IMAGE = "python:3.13-slim"
 ROOTLESS = "sanduk-podman-test"
 WRAPPER = """#!/bin/sh
-cd /
+case "$1" in start) ;; *) cd / ;; esac
 exec setpriv --reuid {uid} --regid {gid} --init-groups env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
     HOME={home} XDG_RUNTIME_DIR={home}/run podman "$@"
 """
@@ -91,9 +91,9 @@ def give_image(podman: str) -> None:
     if told(podman, "image", "exists", f"localhost/{IMAGE}").returncode == 0:
         return
     require_docker()
-    save = subprocess.Popen(["docker", "save", IMAGE], stdout=subprocess.PIPE)
-    loaded = told(podman, "load", "--quiet", stdin=save.stdout)
-    assert save.wait() == 0
+    with subprocess.Popen(["docker", "save", IMAGE], stdout=subprocess.PIPE) as save:
+        loaded = told(podman, "load", "--quiet", stdin=save.stdout)
+    assert save.returncode == 0
     assert loaded.returncode == 0, loaded.stderr
 
 
@@ -177,10 +177,9 @@ def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         try:
             yield Bench(engine, ground, uid, gid, labels)
         finally:
-            left = told(
-                engine.cli, "ps", "-aq", "--filter", f"label=sanduk.run={labels['sanduk.run']}"
-            )
-            if left.stdout.split():
-                rm = told(engine.cli, *engine.remove_words(), *left.stdout.split())
-                assert rm.returncode == 0 or "dependent" in rm.stderr, rm.stderr
-                told(engine.cli, *engine.remove_words(), *left.stdout.split())
+            for _ in range(2):  # one that others live in goes last
+                mine = f"label=sanduk.run={labels['sanduk.run']}"
+                left = told(engine.cli, "ps", "-aq", "--filter", mine).stdout.split()
+                for container in left:
+                    told(engine.cli, *engine.remove_words(), container)
+            assert told(engine.cli, "ps", "-aq", "--filter", mine).stdout == ""

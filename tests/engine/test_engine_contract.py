@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -84,15 +86,13 @@ async def test_a_container_that_only_was_created_has_no_exit_code(bench: Bench):
 
 
 async def test_a_running_container_tells_its_process_on_this_host(bench: Bench):
-    container = await bench.engine.create(bench.spec("sleep", "60"))
-    process = await bench.engine.start_attached(container)
-    state = await _running(bench, container)
+    async with running(bench, "echo up; sleep 60") as (container, _):
+        state = await bench.engine.inspect(container)
 
-    assert state.exit_code is None
-    assert state.pid is not None
-    assert os.access(f"/proc/{state.pid}", os.F_OK)
-    await bench.engine.remove([container])
-    await asyncio.wait_for(process.wait(), 20)
+        assert state is not None
+        assert (state.status, state.exit_code) == ("running", None)
+        assert state.pid is not None
+        assert os.access(f"/proc/{state.pid}", os.F_OK)
 
 
 async def test_running_out_of_memory_is_told_by_flag_and_code(bench: Bench):
@@ -137,25 +137,28 @@ async def test_the_pids_limit_holds(bench: Bench):
 
 async def test_stop_lets_a_process_end_by_itself(bench: Bench):
     script = 'trap "echo bye; exit 5" TERM; echo up; while :; do sleep 0.1; done'
-    container, process = await _started(bench, script)
-    await bench.engine.stop(container, grace_s=10)
-    state = await bench.engine.inspect(container)
+    async with running(bench, script) as (container, process):
+        await bench.engine.stop(container, grace_s=10)
+        state = await bench.engine.inspect(container)
 
-    assert await process.stdout.read() == b"bye\n"
-    assert state is not None
-    assert (state.status, state.exit_code) == ("exited", 5)
+        assert await process.stdout.read() == b"bye\n"
+        assert state is not None
+        assert (state.status, state.exit_code) == ("exited", 5)
 
 
 async def test_stop_kills_after_the_grace_and_not_before(bench: Bench):
-    container, _ = await _started(bench, 'trap "" TERM; echo up; while :; do sleep 0.1; done')
-    started = time.monotonic()
-    await bench.engine.stop(container, grace_s=1)
-    took = time.monotonic() - started
-    state = await bench.engine.inspect(container)
+    async with running(bench, 'trap "" TERM; echo up; while :; do sleep 0.1; done') as (
+        container,
+        _,
+    ):
+        started = time.monotonic()
+        await bench.engine.stop(container, grace_s=1)
+        took = time.monotonic() - started
+        state = await bench.engine.inspect(container)
 
-    assert 0.9 < took < 8
-    assert state is not None
-    assert (state.status, state.exit_code) == ("exited", 137)
+        assert 0.9 < took < 8
+        assert state is not None
+        assert (state.status, state.exit_code) == ("exited", 137)
 
 
 async def test_stopping_what_is_gone_or_never_ran_is_no_error(bench: Bench):
@@ -168,13 +171,16 @@ async def test_stopping_what_is_gone_or_never_ran_is_no_error(bench: Bench):
 
 
 async def test_remove_ends_running_containers_at_once_and_forgives_missing_ones(bench: Bench):
-    container, _ = await _started(bench, 'trap "" TERM; echo up; while :; do sleep 0.1; done')
-    started = time.monotonic()
-    await bench.engine.remove([container, "0" * 64])
-    await bench.engine.remove([container])
+    async with running(bench, 'trap "" TERM; echo up; while :; do sleep 0.1; done') as (
+        container,
+        _,
+    ):
+        started = time.monotonic()
+        await bench.engine.remove([container, "0" * 64])
+        await bench.engine.remove([container])
 
-    assert time.monotonic() - started < 8
-    assert await bench.engine.inspect(container) is None
+        assert time.monotonic() - started < 8
+        assert await bench.engine.inspect(container) is None
 
 
 async def test_containers_are_found_by_all_their_labels_only(bench: Bench):
@@ -261,35 +267,35 @@ async def test_no_network_means_loopback_only_and_no_ipv6(bench: Bench):
 
 
 async def test_a_container_joins_the_network_of_another(bench: Bench):
-    link, _ = await _started(bench, "echo up; sleep 60")
-    state = await _running(bench, link)
-    spec = bench.spec(
-        "readlink", "/proc/self/ns/net", network=f"container:{link}", share_userns_of=link
-    )
-    agent = await bench.engine.create(spec)
-    process = await bench.engine.start_attached(agent)
-    out, err = await process.communicate()
+    async with running(bench, "echo up; sleep 60") as (link, _):
+        state = await bench.engine.inspect(link)
+        spec = bench.spec(
+            "readlink", "/proc/self/ns/net", network=f"container:{link}", share_userns_of=link
+        )
+        agent = await bench.engine.create(spec)
+        process = await bench.engine.start_attached(agent)
+        out, err = await process.communicate()
 
-    assert err == b""
-    assert out.decode().strip() == os.readlink(f"/proc/{state.pid}/ns/net")  # noqa: PTH115
-    await bench.engine.remove([link, agent])  # the one that others live in comes first
-    assert await bench.engine.containers(bench.labels) == []
+        assert err == b""
+        assert out.decode().strip() == os.readlink(f"/proc/{state.pid}/ns/net")  # noqa: PTH115
+        await bench.engine.remove([link, agent])  # the one that others live in comes first
+        assert await bench.engine.containers(bench.labels) == []
 
 
 async def test_output_can_be_followed_again_after_the_client_died(bench: Bench):
     script = "echo up; i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo line $i; sleep 0.1; done"
-    container, first = await _started(bench, script)
-    first.kill()
-    await first.wait()
-    again = await bench.engine.reattach(container)
-    out, _ = await again.communicate()
-    lines = out.decode().splitlines()
-    numbers = [int(line.split()[1]) for line in lines]
+    async with running(bench, script) as (container, first):
+        first.kill()
+        await first.wait()
+        again = await bench.engine.reattach(container)
+        out, _ = await again.communicate()
+        lines = out.decode().rstrip().splitlines()  # podman ends with an empty line
+        numbers = [int(line.split()[1]) for line in lines]
 
-    assert numbers == list(range(numbers[0], 41))
-    state = await bench.engine.inspect(container)
-    assert state is not None
-    assert state.exit_code == 0
+        assert numbers == list(range(numbers[0], 41))
+        state = await bench.engine.inspect(container)
+        assert state is not None
+        assert state.exit_code == 0
 
 
 async def test_proxies_of_this_host_do_not_enter_a_sealed_container(
@@ -371,17 +377,17 @@ async def test_a_failing_build_shows_its_last_lines(bench: Bench):
 
 
 async def test_the_removal_script_needs_nobody_and_catches_a_late_create(bench: Bench):
-    container, _ = await _started(bench, "echo up; sleep 60")
-    script = bench.engine.removal_script(bench.labels)
-    undertaker = await asyncio.create_subprocess_exec("sh", "-c", script)
-    await asyncio.sleep(0.7)
-    late = await bench.engine.create(bench.spec("true"))
-    code = await asyncio.wait_for(undertaker.wait(), 30)
+    async with running(bench, "echo up; sleep 60") as (container, _):
+        script = bench.engine.removal_script(bench.labels)
+        undertaker = await asyncio.create_subprocess_exec("sh", "-c", script)
+        await asyncio.sleep(0.7)
+        late = await bench.engine.create(bench.spec("true"))
+        code = await asyncio.wait_for(undertaker.wait(), 30)
 
-    assert code == 0
-    assert "\n" not in script
-    assert await bench.engine.inspect(container) is None
-    assert await bench.engine.inspect(late) is None
+        assert code == 0
+        assert "\n" not in script
+        assert await bench.engine.inspect(container) is None
+        assert await bench.engine.inspect(late) is None
 
 
 async def test_the_removal_script_leaves_what_is_not_ours(bench: Bench):
@@ -395,18 +401,16 @@ async def test_the_removal_script_leaves_what_is_not_ours(bench: Bench):
     assert await bench.engine.inspect(container) is not None
 
 
-async def _started(bench: Bench, script: str) -> tuple[str, asyncio.subprocess.Process]:
+@contextlib.asynccontextmanager
+async def running(
+    bench: Bench, script: str
+) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
     """A container running a shell script that has said its first line, `up`."""
     container = await bench.engine.create(bench.spec("sh", "-c", script))
     process = await bench.engine.start_attached(container)
-    assert await asyncio.wait_for(process.stdout.readline(), 20) == b"up\n"
-    return container, process
-
-
-async def _running(bench: Bench, container: str):
-    async with asyncio.timeout(20):
-        while True:
-            state = await bench.engine.inspect(container)
-            if state.status == "running":
-                return state
-            await asyncio.sleep(0.05)
+    try:
+        assert await asyncio.wait_for(process.stdout.readline(), 20) == b"up\n"
+        yield container, process
+    finally:
+        await bench.engine.remove([container])
+        await asyncio.wait_for(process.communicate(), 20)
