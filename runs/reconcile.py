@@ -49,6 +49,12 @@ def reconcile(watcher: Watcher | None = None) -> Reconciled:
     return done
 
 
+def repair(run: Run) -> None:
+    """End one live run now, whoever holds it. Raises EngineError when it cannot be cleaned up."""
+    asyncio.run(_remove_all(get_engine(run.engine), _labels(run), keep=run))
+    _end(run)
+
+
 def sweep(engine: Engine, *, kept_too: bool = False) -> Reconciled:
     """Remove every container and network of this installation that belongs to no live run.
 

@@ -30,6 +30,7 @@ SUMMARIES = {
     "ps": "containers of this installation",
     "stop": "stop runs; without one, stop what belongs to no live run",
     "clean": "remove containers and networks that are left or were kept",
+    "reconcile": "compare the records with the engine, end what is lost",
     "runs": "the runs there were",
     "show": "one run: trace, calls, seal certificate, report",
 }
@@ -82,7 +83,7 @@ def _usage(where: object) -> None:
     commands = _commands()
     known = [name for name in SUMMARIES if name in commands]
     names = [*known, *sorted(set(commands) - set(known) - INTERNAL)]
-    lines = "\n".join(f"  {name:<8} {SUMMARIES.get(name, '')}".rstrip() for name in names)
+    lines = "\n".join(f"  {name:<9} {SUMMARIES.get(name, '')}".rstrip() for name in names)
     print(USAGE.format(version=__version__, commands=lines), end="", file=where)  # type: ignore[call-overload]
 
 

@@ -44,11 +44,13 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 class SandukCommand(BaseCommand):
     """Subclass it, add arguments, and return an exit code from `act`.
 
-    `keeps_state` commands find the state directory ready and lost runs ended before they act.
+    `keeps_state` commands find the state directory ready before they act, and, unless they say
+    otherwise, lost runs ended.
     """
 
     requires_system_checks: list[str] = []
     keeps_state = True
+    ends_lost_runs = True
     examples: tuple[str, ...] = ()
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
@@ -74,9 +76,10 @@ class SandukCommand(BaseCommand):
     def guarded(self, **options: Any) -> int:
         """Act, turning every expected trouble into one line and a code."""
         try:
-            if self.keeps_state and not options.get("dry_run"):
+            if self.keeps_state and not (options.get("dry_run") and self.ends_lost_runs):
                 prepare()
-                self._end_lost_runs()
+                if self.ends_lost_runs:
+                    self._end_lost_runs()
             return self.act(**options)
         except (Refusal, EngineError, ImproperlyConfigured) as exc:
             return self.refuse(str(exc))
