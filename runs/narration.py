@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from runs.duration import spoken
@@ -51,11 +52,31 @@ def closing(run: Run) -> list[str]:
         lines.append(f"report: cut, it has {run.report_bytes:,} bytes")
     if run.displaced_report:
         lines.append(f"the REPORT.md that was there before is now {run.displaced_report}")
+    if slow := slow_start(run):
+        lines.append(slow)
     if run.kept_container:
         lines.append(
             f"container {run.kept_container[:12]} is kept, stopped; sanduk clean removes it"
         )
     return lines
+
+
+SLOW_FACTOR, SLOW_S, COMPARED = 3, 5.0, 10
+
+
+def slow_start(run: Run) -> str:
+    """A sentence when this image's first model call came far later than it used to, else ""."""
+    took = run.first_call_s
+    if took is None or took < SLOW_S:
+        return ""
+    before = Run.objects.filter(image=run.image, state=Run.State.ENDED, first_call_at__isnull=False)
+    times = [each.first_call_s or 0.0 for each in before.exclude(pk=run.pk)[:COMPARED]]
+    if len(times) < 3 or took < SLOW_FACTOR * median(times):
+        return ""
+    return (
+        f"the first model call came after {spoken(took)}; the last {len(times)} runs of this image "
+        f"took {spoken(median(times))}"
+    )
 
 
 def missed_network(run: Run) -> bool:
@@ -115,6 +136,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "started_at": _iso(run.started_at),
         "ended_at": _iso(run.ended_at),
         "duration_s": run.duration_s,
+        "first_call_s": run.first_call_s,
         "agent_exit_code": run.agent_exit_code,
         "tally": run.tally,
         "calls": {

@@ -133,15 +133,17 @@ class Recorder:
             RunEvent.objects.bulk_create(events)
             RelayCall.objects.bulk_create(calls)
             if calls:
-                refused = sum(bool(call.refusal) for call in calls)
-                completed = sum(call.completed for call in calls)
-                run = Run.objects.filter(pk=self._run_pk)
-                row = run.values("calls_relayed", "calls_refused", "calls_completed").get()
-                run.update(
-                    calls_relayed=row["calls_relayed"] + len(calls) - refused,
-                    calls_refused=row["calls_refused"] + refused,
-                    calls_completed=row["calls_completed"] + completed,
-                )
+                self._count(calls)
+
+    def _count(self, calls: list[RelayCall]) -> None:
+        run = Run.objects.get(pk=self._run_pk)
+        refused = sum(bool(call.refusal) for call in calls)
+        Run.objects.filter(pk=self._run_pk).update(
+            calls_relayed=run.calls_relayed + len(calls) - refused,
+            calls_refused=run.calls_refused + refused,
+            calls_completed=run.calls_completed + sum(call.completed for call in calls),
+            first_call_at=run.first_call_at or min(call.started_at for call in calls),
+        )
 
     async def _flush_often(self) -> None:
         while True:

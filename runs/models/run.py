@@ -226,6 +226,7 @@ class Run(models.Model):
     final_text = models.TextField(blank=True)
     tally = models.JSONField(default=dict)
     certificate = models.JSONField(default=dict)
+    first_call_at = models.DateTimeField(null=True, blank=True)
     calls_relayed = models.PositiveIntegerField(default=0)
     calls_refused = models.PositiveIntegerField(default=0)
     calls_completed = models.PositiveIntegerField(default=0)
@@ -268,6 +269,13 @@ class Run(models.Model):
     @property
     def is_live(self) -> bool:
         return self.state in LIVE_VALUES
+
+    @property
+    def first_call_s(self) -> float | None:
+        """How long the agent took to make its first relayed call; None when it made none."""
+        if self.started_at is None or self.first_call_at is None:
+            return None
+        return max((self.first_call_at - self.started_at).total_seconds(), 0.0)
 
     @property
     def duration_s(self) -> float | None:

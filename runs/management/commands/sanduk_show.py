@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import CommandParser
+from django.db.models import Max
 
-from runs import narration
+from runs import clock, narration
 from runs.console import MARKS
+from runs.duration import spoken
 from runs.management.commands.sanduk_stop import one_run
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.models import Run
@@ -50,6 +52,7 @@ class Command(SandukCommand):
             ("workdir", run.workspace),
             ("asked by", run.requested_as),
             ("created", f"{run.created_at:%Y-%m-%d %H:%M:%S} UTC"),
+            *_standing(run),
         ):
             self.print(f"  {name:<9} {visible(value)}")
 
@@ -70,7 +73,7 @@ class Command(SandukCommand):
         self._head("calls", headed=headed)
         for call in run.calls.iterator(chunk_size=500):
             took = (call.ended_at - call.started_at).total_seconds() if call.ended_at else None
-            spoken = f"{took:.2f} s" if took is not None else "not ended"
+            ended = f"{took:.2f} s" if took is not None else "not ended"
             known = [
                 f"{value:,} {name}"
                 for name, value in (("in", call.input_tokens), ("out", call.output_tokens))
@@ -80,7 +83,7 @@ class Command(SandukCommand):
             trouble = call.refusal or call.error
             self.print(
                 f"  {call.sequence:>4} {visible(call.method)} {visible(call.path, limit=80)} "
-                f"{call.status or '-'} {spoken} {visible(call.model_asked, limit=40)} {tokens}"
+                f"{call.status or '-'} {ended} {visible(call.model_asked, limit=40)} {tokens}"
                 f"{' | ' + visible(trouble) if trouble else ''}".rstrip()
             )
         if not run.calls.exists():
@@ -103,6 +106,22 @@ class Command(SandukCommand):
             self.print(visible(run.report, lines=True).rstrip())
         else:
             self.print(f"  {run.report_state or 'none'}")
+
+
+def _standing(run: Run) -> list[tuple[str, str]]:
+    """The sign of life of a live run; the time to the first model call of any run."""
+    rows = []
+    if run.first_call_s is not None:
+        rows.append(("started", f"first model call after {spoken(run.first_call_s)}"))
+    if run.is_live:
+        now = clock.now()
+        for name, moment in (
+            ("output", run.events.exclude(kind="step").aggregate(at=Max("at"))["at"]),
+            ("calls", run.calls.aggregate(at=Max("ended_at"))["at"]),
+        ):
+            ago = f"last {spoken((now - moment).total_seconds())} ago" if moment else "none yet"
+            rows.append((name, ago))
+    return rows
 
 
 def _as_json(run: Run, parts: list[str]) -> dict[str, Any]:
