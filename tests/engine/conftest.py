@@ -1,5 +1,20 @@
 """Fixtures of the tests that need an engine."""
 
 from tests.engine.engine_fixtures import bench, rootless_home
+from tests.engine.running import (
+    docker,
+    docker_ready,
+    installation,
+    needs_root,
+    podman_ready,
+)
 
-__all__ = ["bench", "rootless_home"]
+__all__ = [
+    "bench",
+    "docker",
+    "docker_ready",
+    "installation",
+    "needs_root",
+    "podman_ready",
+    "rootless_home",
+]
