@@ -61,7 +61,9 @@ def _is_responses(protocol: Protocol) -> bool:
 def _task(texts: list[str]) -> str:
     """Agents put words of their own before the task, or quotation marks around it."""
     for text in texts:
-        bare = text.lstrip().lstrip('"').lstrip()
+        bare = text.strip()
+        if len(bare) > 1 and bare[0] == bare[-1] == '"':
+            bare = bare[1:-1].lstrip()
         if bare.startswith("rehearsal:"):
             return bare
     return texts[-1] if texts else ""

@@ -81,7 +81,7 @@ def next_turn(conversation: Conversation) -> Turn:
 def _directives(task: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in task.splitlines():
-        match = _DIRECTIVE.fullmatch(line.strip().strip('"'))
+        match = _DIRECTIVE.fullmatch(line.strip())
         if match is None:
             break
         found[match[1]] = match[2].strip()

@@ -8,6 +8,7 @@ import dataclasses
 import json
 import socket
 import tempfile
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,7 @@ class Stand:
         self.ledger = relay.Ledger(on_call=self._file)
         self._filed = asyncio.Event()
         self.app: Any = None
+        self.stopped_in = 0.0  # seconds its stop took
 
     def _file(self, record: relay.CallRecord) -> None:
         self.records.append(record)
@@ -250,6 +252,8 @@ async def standing(
             stand.app = relay.create_app(policy, relay.Credential(KEY), TOKEN, stand.ledger)
             async with relay.serving(stand.app, relay.bind_unix(path)):
                 yield stand
+                started = time.monotonic()
+            stand.stopped_in = time.monotonic() - started
 
 
 def free_port() -> int:
