@@ -17,6 +17,7 @@ from runs.undertaker import Undertaker
 
 ATTEMPTS = 3
 PAUSE_S = 0.5
+CREATION_S = 10.0  # how long a creation under way is waited for when everything ends
 
 
 class Holdings:
@@ -33,7 +34,7 @@ class Holdings:
         self.box = box
         self.kept = ""  # id of a container that stays, by the person's wish
         self.left: list[str] = []  # sentences about what could not be given back
-        self._containers: list[str] = []
+        self._making: list[asyncio.Future[str]] = []
         self._network = ""
         self._closers: list[tuple[str, Callable[[], Awaitable[None]]]] = []
         self._undertaker: Undertaker | None = None
@@ -56,9 +57,10 @@ class Holdings:
         self._closers.append((what, close))
 
     async def create(self, spec: ContainerSpec) -> str:
-        container = await self.engine.create(spec)
-        self._containers.append(container)
-        return container
+        """Create a container. It is held even if the wait for it is cancelled half-way."""
+        making = asyncio.ensure_future(self.engine.create(spec))
+        self._making.append(making)
+        return await asyncio.shield(making)
 
     async def network(self, name: str, *, internal: bool) -> str:
         self._network = await self.engine.create_network(name, self.labels, internal=internal)
@@ -89,7 +91,9 @@ class Holdings:
                 self.left.append(f"{what} did not close: {exc}")
 
     async def _remove_containers(self) -> None:
-        going = [c for c in self._containers if c != self.kept]
+        if not self._making:
+            return  # an engine that is down need not be asked
+        going = [c for c in await self._made() if c != self.kept]
         error = ""
         for attempt in range(ATTEMPTS):
             try:
@@ -105,6 +109,14 @@ class Holdings:
                 await asyncio.sleep(PAUSE_S * (attempt + 1))
         names = ", ".join(c[:12] for c in going) or "what this run made"
         self.left.append(f"could not remove {names}: {error}")
+
+    async def _made(self) -> list[str]:
+        """What was created, a creation under way included: it would appear after we looked."""
+        done, late = await asyncio.wait(self._making, timeout=CREATION_S)
+        for making in late:
+            making.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        return [making.result() for making in done if making.exception() is None]
 
     async def _remove_networks(self) -> None:
         if not self._network:

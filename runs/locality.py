@@ -1,9 +1,10 @@
-"""Asking once per boot and endpoint whether relayed runs can work on an engine."""
+"""Asking once per boot and endpoint whether runs can work on an engine."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 from django.conf import settings
@@ -15,22 +16,27 @@ from runs.engines.base import Engine
 _ENDPOINT = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINER_HOST", "CONTAINERS_CONF")
 
 
-async def require_local(engine: Engine) -> None:
-    """Raise EngineUnavailable unless a socket of this host can be mounted there.
+async def require_usable(engine: Engine, *, relayed: bool) -> None:
+    """Raise EngineUnavailable unless runs of this kind can work on the engine.
 
     A positive answer is remembered; a negative one is asked again every time.
+
+    Args:
+        relayed: a socket of this host must be mountable there.
     """
-    mark = _mark(engine)
+    mark = _mark(engine, "relayed" if relayed else "plain")
     if mark.exists():
         return
-    facts = await engine.ready()
-    await engine.require_local(facts, directory=runtime_directory())
+    if relayed and shutil.which(engine.cli):
+        # before `ready`, which can wait long for a daemon that is remote
+        await engine.require_local(directory=runtime_directory())
+    await engine.ready()
     mark.parent.mkdir(mode=0o700, exist_ok=True)
     mark.touch(mode=0o600)
 
 
-def _mark(engine: Engine) -> Path:
-    told = [engine.name, str(os.geteuid())]
+def _mark(engine: Engine, kind: str) -> Path:
+    told = [engine.name, kind, str(os.geteuid())]
     told += [f"{name}={os.environ.get(name, '')}" for name in _ENDPOINT]
     for file in ("/proc/sys/kernel/random/boot_id", Path.home() / ".docker" / "config.json"):
         try:

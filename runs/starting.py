@@ -16,9 +16,16 @@ import relay
 from relay import Ledger, Provider
 from runs import images, keys, link, seal
 from runs.console import Console
-from runs.engines.base import LABEL_ROLE, ContainerSpec, ImageFacts, Mount
+from runs.engines.base import (
+    LABEL_ROLE,
+    ContainerSpec,
+    EngineError,
+    EngineUnavailable,
+    ImageFacts,
+    Mount,
+)
 from runs.holdings import Holdings
-from runs.locality import require_local
+from runs.locality import require_usable
 from runs.mounts import BOX, WORK
 from runs.plan import Image, Plan
 from runs.refusal import Refusal
@@ -56,13 +63,22 @@ class Starting:
 
     async def container(self) -> str:
         """The created container of the agent. Raises Refusal, EngineError or seal.ProbeFailed."""
+        try:
+            return await self._prepared()
+        except EngineUnavailable:
+            raise
+        except EngineError:
+            await self.plan.engine.ready()  # an engine that is down says better how to help it
+            raise
+
+    async def _prepared(self) -> str:
         order, plan = self.plan.order, self.plan
         credential = keys.provider_key(plan.provider) if plan.provider else ""
+        await require_usable(plan.engine, relayed=order.relayed)
         if not order.relayed:
             facts = await self._image(plan.image)
             network = "none" if order.no_network else order.network or "default"
             return await self._create(facts, credential, network)
-        await require_local(plan.engine)
         facts, _ = await _both(self._images(), self._relay(credential))
         made = await self._create_link()
         # the agent's container may be made, but not started, before the seal is judged

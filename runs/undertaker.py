@@ -36,7 +36,7 @@ class Undertaker:
         body = "\n".join(steps)
         try:
             self._process = subprocess.Popen(
-                ["sh", "-c", body],
+                ["/bin/sh", "-c", body],
                 stdin=reading,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

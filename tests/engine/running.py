@@ -92,7 +92,7 @@ class Installation:
     environment: dict[str, str]
     as_user: tuple[str, ...] = ()  # a command that becomes another account
     cli: str = ""
-    _count: int = 0
+    started: list[Going] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.cli = self.cli or self.engine
@@ -107,9 +107,9 @@ class Installation:
 
     # -- commands ---------------------------------------------------------------------------
     def start(self, *words: str, stdin: bytes | None = None, **env: str) -> Going:
-        self._count += 1
-        out, err = (self.ground / f"{name}-{self._count}" for name in ("out", "err"))
-        given = self.ground / f"in-{self._count}"
+        number = len(self.started)
+        out, err = (self.ground / f"{name}-{number}" for name in ("out", "err"))
+        given = self.ground / f"in-{number}"
         given.write_bytes(stdin or b"")
         with given.open("rb") as source, out.open("wb") as to_out, err.open("wb") as to_err:
             process = subprocess.Popen(
@@ -121,7 +121,8 @@ class Installation:
                 cwd=self.ground,
                 start_new_session=True,
             )
-        return Going(process, out, err)
+        self.started.append(Going(process, out, err))
+        return self.started[-1]
 
     def sanduk(
         self, *words: str, stdin: bytes | None = None, limit_s: float = 90, **env: str
@@ -301,6 +302,9 @@ def installed(engine: str, *, home: str = "home") -> Iterator[Installation]:
 
 def clear(made: Installation) -> None:
     """Remove by label what a failed test left, and end what still runs."""
+    for going in made.started:
+        going.process.kill()
+        going.process.wait()
     for line in made.processes() if (made.home / "sanduk.sqlite3").exists() else ():
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(line.partition(":")[0]), signal.SIGKILL)
