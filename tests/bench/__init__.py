@@ -1,0 +1,5 @@
+"""Speed as ratios: every figure is measured beside its baseline, in the same run.
+
+`make bench` prints them all; `python -m tests.bench.run_cost` one set. Absolute times mean nothing
+on a machine that others use too, so rounds are interleaved and medians compared.
+"""
