@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from runs.engines.base import Mount
+from runs.paths import expanded
 from runs.refusal import Refusal
 
 WORK = "/work"
@@ -31,7 +32,7 @@ def parse(text: str, *, home: str, state: Path) -> Mount:
         Refusal: not of that form, no such directory, or a place that may not be covered.
     """
     source, target, read_only = _split(text)
-    host = Path(source).expanduser()
+    host = expanded(source, what="--mount")
     try:
         real = host.resolve(strict=True)
     except (OSError, RuntimeError):

@@ -17,6 +17,7 @@ from runs.engines import get_engine
 from runs.engines.base import Engine, EngineError, Mount
 from runs.link import PORT
 from runs.order import MODES, Order
+from runs.paths import expanded
 from runs.refusal import Refusal
 from runs.report import with_instruction
 from runs.workspace import Workspace
@@ -176,7 +177,7 @@ def _agent_and_image(order: Order) -> tuple[Agent, Image]:
         return get_agent(named), image
     agent = get_agent(order.agent or DEFAULT_AGENT)
     if order.containerfile:
-        file = Path(order.containerfile).expanduser().resolve()
+        file = expanded(order.containerfile, what="--containerfile").resolve()
         if not file.is_file():
             raise Refusal(f"--containerfile {order.containerfile}: there is no such file")
         tag = order.image or f"sanduk-custom-{agent.name.partition(':')[0].lower()}:latest"

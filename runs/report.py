@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import hashlib
 import os
@@ -80,10 +81,12 @@ def collect(workspace: str, *, limit: int) -> Report:
         return Report(Run.Report.REFUSED, note=f"{REPORT_NAME} is no regular file: not read")
     except PermissionError:
         return Report(Run.Report.REFUSED, note=f"{REPORT_NAME} may not be read by this account")
+    except OSError as exc:  # the directory itself was replaced, or its disk fails
+        return Report(Run.Report.REFUSED, note=f"{REPORT_NAME} cannot be read: {exc.strerror}")
     digest = hashlib.sha256(content.data).hexdigest()
     notes = []
-    text = content.data.decode("utf-8", errors="replace")
-    if "�" in text and "�".encode() not in content.data:
+    text, readable = _decoded(content)
+    if not readable:
         notes.append("it is not UTF-8: unreadable bytes are shown as �")
     if content.cut:
         notes.append(f"cut: the first {limit:,} of {content.size:,} bytes")
@@ -92,6 +95,15 @@ def collect(workspace: str, *, limit: int) -> Report:
     text = text.replace("\x00", "␀")
     state = Run.Report.CUT if content.cut else Run.Report.SAVED
     return Report(state, text, digest, content.size, "; ".join(notes))
+
+
+def _decoded(content: tree.Content) -> tuple[str, bool]:
+    """The text, and whether it is UTF-8; a character that the cut runs through is left out."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        return decoder.decode(content.data, final=not content.cut), True
+    except UnicodeDecodeError:
+        return content.data.decode("utf-8", errors="replace"), False
 
 
 def copy_to(destination: str, text: str) -> None:

@@ -48,10 +48,11 @@ def read_file(root: int, relative: str, *, limit: int) -> Content:
 
     Raises:
         FileNotFoundError: there is nothing of that name.
+        PermissionError: this account may not read it.
         NotARegularFile: what is there is no regular file, or a directory on the way is a link.
     """
     parts = [part for part in relative.split("/") if part not in ("", ".")]
-    if not parts or ".." in parts:
+    if not parts or ".." in parts or "\0" in relative:
         raise NotARegularFile(f"not a path below the directory: {relative!r}")
     directory = os.dup(root)
     try:
@@ -65,8 +66,10 @@ def read_file(root: int, relative: str, *, limit: int) -> Content:
 def _descend(directory: int, name: str) -> int:
     try:
         below = os.open(name, _DIRECTORY, dir_fd=directory)
-    except NotADirectoryError:
-        raise NotARegularFile(f"{name!r} is no directory") from None
+    except (FileNotFoundError, PermissionError):
+        raise
+    except OSError as exc:  # ENOTDIR or ELOOP: a link; ENAMETOOLONG
+        raise NotARegularFile(f"{name!r} is no directory") from exc
     os.close(directory)
     return below
 
@@ -74,7 +77,7 @@ def _descend(directory: int, name: str) -> int:
 def _read(directory: int, name: str, limit: int) -> Content:
     try:
         descriptor = os.open(name, _FILE, dir_fd=directory)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         raise
     except OSError as exc:  # ELOOP: a link; ENXIO: a socket
         raise NotARegularFile(f"{name!r} is no regular file") from exc

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runs.mounts import check_outside_state, holds_engine_socket
+from runs.paths import expanded
 from runs.refusal import Refusal
 
 UNPRIVILEGED = 1000  # who owns what root has us make
@@ -37,7 +38,7 @@ class Workspace:
 def resolve(text: str) -> Path:
     """The real path of a workspace that may not exist yet. Raises Refusal for a loop of links."""
     try:
-        return Path(text).expanduser().resolve()
+        return expanded(text, what="--workdir").resolve()
     except (OSError, RuntimeError) as exc:
         raise Refusal(f"--workdir {text} cannot be resolved: {exc}") from None
 
@@ -48,18 +49,21 @@ def check(text: str, *, state: Path) -> Workspace:
     if path == Path("/"):
         raise Refusal("--workdir / would give the whole host to an agent")
     check_outside_state(f"--workdir {text}", path, state)
-    if not path.exists():
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
         uid, gid = os.geteuid(), os.getegid()
         if uid == 0:
             uid, gid = UNPRIVILEGED, UNPRIVILEGED
         return Workspace(path, uid, gid, created=True, note=f"created {path}")
-    facts = path.stat()
+    except OSError as exc:
+        raise Refusal(f"--workdir {text} cannot be used: {exc.strerror}") from None
     if not stat.S_ISDIR(facts.st_mode):
         raise Refusal(f"--workdir {text} is no directory")
     if holds_engine_socket(path):
         raise Refusal(f"--workdir {text} holds an engine's socket, which is root on this host")
     _check_owner(path, facts)
-    linked = Path(text).expanduser().is_symlink()
+    linked = expanded(text, what="--workdir").is_symlink()
     return Workspace(
         path,
         facts.st_uid,
@@ -100,6 +104,7 @@ def prepare(workspace: Workspace) -> None:
         for path in reversed(missing):
             path.mkdir(exist_ok=True)
             if os.geteuid() == 0:
-                os.chown(path, workspace.uid, workspace.gid)
+                # not through a link that somebody put there meanwhile
+                os.chown(path, workspace.uid, workspace.gid, follow_symlinks=False)
     except OSError as exc:
         raise Refusal(f"{workspace.path} cannot be created: {exc.strerror}") from None

@@ -17,6 +17,7 @@ from runs.management.detach import detach
 from runs.management.terminal import SandukCommand, add_engine_flags, add_json_flag
 from runs.models import Run
 from runs.order import Order
+from runs.paths import expanded
 from runs.plan import Plan, make_plan
 from runs.refusal import Refusal
 
@@ -106,7 +107,7 @@ def order_from(options: dict[str, Any]) -> Order:
     env, names = _environment(options["env"])
     return Order(
         task=_task(options),
-        workdir=str(Path(options["workdir"]).expanduser().absolute()),
+        workdir=str(expanded(options["workdir"], what="--workdir").absolute()),
         agent=options["agent"],
         recipe=options["recipe"],
         image=options["image"],
@@ -187,7 +188,7 @@ def _task(options: dict[str, Any]) -> str:
 
 
 def _read(name: str) -> bytes:
-    with Path(name).expanduser().open("rb") as file:
+    with expanded(name, what="--task-file").open("rb") as file:
         return file.read(TASK_FILE_MAX + 1)
 
 
@@ -197,11 +198,12 @@ def _check_outputs(options: dict[str, Any]) -> None:
         name = options[flag]
         if not name:
             continue
-        path = Path(name).expanduser()
+        path = expanded(name, what=f"--{flag.replace('_', '-')}")
         if not path.parent.is_dir():
             raise Refusal(f"--{flag.replace('_', '-')} {name}: there is no directory {path.parent}")
         if path.is_symlink() or path.is_dir():
             raise Refusal(f"--{flag.replace('_', '-')} {name} is a link or a directory")
+        options[flag] = str(path)
 
 
 def _add_task(parser: CommandParser) -> None:
