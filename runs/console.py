@@ -17,6 +17,9 @@ class Console(Protocol):
     def progress(self, text: str) -> None:
         """One line of what sanduk itself does."""
 
+    def warn(self, text: str) -> None:
+        """One line that a person must see, however quiet the run is."""
+
     def trace(self, trace: Trace) -> None:
         """One line of what the agent does. Its text is hostile."""
 
@@ -25,6 +28,9 @@ class Silent:
     """For the worker: everything is in the rows anyway."""
 
     def progress(self, text: str) -> None:
+        pass
+
+    def warn(self, text: str) -> None:
         pass
 
     def trace(self, trace: Trace) -> None:

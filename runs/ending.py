@@ -23,6 +23,7 @@ class Ending:
     certificate: dict[str, Any] = field(default_factory=dict)
     kept: str = ""
     left: list[str] = field(default_factory=list)
+    unwritten: str = ""  # why the database did not take it
 
     def columns(self) -> dict[str, Any]:
         """The columns of the run's row, apart from state and lease."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 
 from runs import box, clock, lease, report, workspace
 from runs.admission import require_memory
@@ -116,10 +117,16 @@ def execute(run: Run, plan: Plan, console: Console) -> Run:
             _end(run, owner, Ending(Outcome.FAILED, f"sanduk itself failed: {type(exc).__name__}"))
             raise
         if not ending.left:
-            _end(run, owner, ending)
+            ending.unwritten = _written(run, owner, ending)
     run.refresh_from_db()
     for sentence in ending.left:
-        console.progress(f"warning: {sentence}; try: sanduk clean")
+        console.warn(f"warning: {sentence}; try: sanduk clean")
+    if ending.unwritten:
+        console.warn(
+            f"how the run ended could not be written down ({ending.unwritten}); once that is "
+            "mended, the next command ends it as interrupted"
+        )
+        run.outcome, run.reason = ending.outcome, ending.reason
     if run.state == Run.State.ENDED:
         run_ended.send(sender=Run, run=run)
     return run
@@ -127,6 +134,15 @@ def execute(run: Run, plan: Plan, console: Console) -> Run:
 
 def _end(run: Run, owner: str, ending: Ending) -> None:
     Run.objects.mark_ended(run.uid, owner, **ending.columns())
+
+
+def _written(run: Run, owner: str, ending: Ending) -> str:
+    """End the run's row; why that was not possible, or ""."""
+    try:
+        _end(run, owner, ending)
+    except DatabaseError as exc:
+        return str(exc)
+    return ""
 
 
 def _live(run: Run, plan: Plan, console: Console, owner: str, interrupts: Interrupts) -> Ending:
@@ -143,7 +159,9 @@ def _live(run: Run, plan: Plan, console: Console, owner: str, interrupts: Interr
             return runner.run(_in_loop(run, plan, console, owner, interrupts, private))
     finally:
         if aside and report.put_back(path, aside):
-            Run.objects.filter(pk=run.pk).update(displaced_report="")
+            # a row that still names the file does no harm
+            with contextlib.suppress(DatabaseError):
+                Run.objects.filter(pk=run.pk).update(displaced_report="")
 
 
 def _own_reports(path: str) -> frozenset[str]:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
 from django.conf import settings
+from django.db import DatabaseError
 
 import relay
 from relay import CallRecord, Ledger
@@ -112,9 +113,12 @@ class Supervision:
             async with Holdings(self._engine, labels, box) as holdings:
                 ending = await self._to_the_end(holdings, owner)
                 columns = ending.columns()
-                await self._recorder.rows(
-                    lambda: Run.objects.mark_ending(self.run.uid, owner, **columns)
-                )
+                try:
+                    await self._recorder.rows(
+                        lambda: Run.objects.mark_ending(self.run.uid, owner, **columns)
+                    )
+                except DatabaseError as exc:
+                    ending.unwritten = str(exc)
         finally:
             self._log.close()
         ending.left = holdings.left
