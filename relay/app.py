@@ -123,7 +123,8 @@ class _Call:
         self._receive = receive
         self._send = send
         self._headers: Headers = list(scope["headers"])
-        self._held = 0
+        self._body = b""
+        self._held = 0  # bytes of it counted against the relay's limit
         self._meter: Meter | None = None
         self._ledger.sequence += 1
         self.record = CallRecord(
@@ -149,22 +150,22 @@ class _Call:
             record.error = record.error or "the relay was stopped"
             raise
         finally:
-            self._relay.hold(-self._held)
+            self._let_body_go()
             ledger.in_flight -= 1
             self._file()
 
     async def _answer(self) -> None:
         admitted = self._relay.admit(self._scope, self._headers)
         self.record.protocol = admitted.route.protocol
-        body = await self._read_body()
+        self._body = await self._read_body()
         if self.record.protocol:
-            self.record.model_asked = self._model_asked(body)
+            self.record.model_asked = _model_asked(self._body)
         exchange = self._relay.client.exchange()
         gone = asyncio.ensure_future(self._until_gone())
         gone.add_done_callback(lambda _: exchange.interrupt(ClientLeft()))
         try:
             self._ledger.relayed += 1
-            await self._relay_call(exchange, admitted, body)
+            await self._relay_call(exchange, admitted)
         finally:
             exchange.close()
             gone.cancel()
@@ -217,18 +218,19 @@ class _Call:
             raise ClientLeft
         return message
 
-    def _model_asked(self, body: bytes) -> str:
-        """The model the body names, if it can be read; nothing is judged by it."""
-        try:
-            return model_name(_asked.decode(body).model)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return ""
+    def _let_body_go(self) -> None:
+        """Free the request body: an answer may stream for an hour, and there may be many."""
+        self._body = b""
+        self._relay.hold(-self._held)
+        self._held = 0
 
     # -- out and back ------------------------------------------------------------------------------
-    async def _relay_call(self, exchange: Exchange, admitted: Admitted, body: bytes) -> None:
+    async def _relay_call(self, exchange: Exchange, admitted: Admitted) -> None:
         method = self.record.method.encode()
+        headers = self._relay.outgoing(self._headers)
         try:
-            await exchange.send(method, admitted.target, self._relay.outgoing(self._headers), body)
+            await exchange.send(method, admitted.target, headers, self._body)
+            self._let_body_go()
         except UpstreamError as error:
             await self._upstream_failed(error)
             return
@@ -332,3 +334,11 @@ class _Call:
 
 def _too_large(limit: int) -> Refusal:
     return Refusal(413, "body-size", f"a request body may have {limit} bytes")
+
+
+def _model_asked(body: bytes) -> str:
+    """The model a body names, if it can be read; nothing is judged by it."""
+    try:
+        return model_name(_asked.decode(body).model)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -263,6 +264,26 @@ async def test_large_bodies_together_cannot_fill_the_memory():
         assert (await reader.read()).startswith(b"HTTP/1.1 200")
         writer.close()
         assert (await stand.post(content=b"x" * 900)).status_code == 200
+
+
+async def test_a_body_is_let_go_once_it_is_sent():
+    go_on = asyncio.Event()
+
+    async def answer(seen, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n")
+        await writer.drain()
+        await go_on.wait()
+        writer.write(b"x")
+
+    async with standing(answer, max_buffered_bytes=1000) as stand:
+        streams = [await stand.connect() for _ in range(3)]
+        for reader, writer in streams:  # each alone fits, all three together would not
+            writer.write(request(body=b"y" * 900))
+            await reader.readuntil(b"\r\n\r\n")
+        go_on.set()
+        for reader, writer in streams:
+            assert await reader.read() == b"x"
+            writer.close()
 
 
 async def test_a_client_that_owes_its_body_is_not_waited_for():
