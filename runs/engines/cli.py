@@ -102,7 +102,11 @@ class CliEngine(Engine):
             if is_missing(done.stderr):
                 return None
             raise failure(f"cannot look up the image {printable(tag)}", done)
-        for found in self._decoded(done, list[_Image]):
+        return self.image_in(done.stdout, tag)
+
+    def image_in(self, listed: bytes, tag: str) -> ImageFacts | None:
+        """The one of these inspected images, a JSON list, that really is called `tag`."""
+        for found in decoded(listed, list[_Image], self.cli):
             if self._is_called(found, tag):
                 return _image_facts(found)
         return None
@@ -267,13 +271,20 @@ class CliEngine(Engine):
             f" do {cli} network rm $w; done; sleep 0.5; done >/dev/null 2>&1"
         )
 
+    def state_in(self, inspected: bytes) -> ContainerState:
+        """How one inspected container, a JSON object, stands."""
+        return _state(decoded(inspected, _Container, self.cli))
+
     def _decoded(self, done: Completed, kind: type[T]) -> T:
-        try:
-            return msgspec.json.decode(done.stdout, type=kind)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
-            raise EngineError(
-                f"{self.cli} answered what cannot be read: {printable(str(exc))}"
-            ) from None
+        return decoded(done.stdout, kind, self.cli)
+
+
+def decoded(data: bytes, kind: type[T], cli: str) -> T:
+    """An engine's JSON as `kind`. Raises EngineError when it is nothing of the sort."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
+        raise EngineError(f"{cli} answered what cannot be read: {printable(str(exc))}") from None
 
 
 def _state(found: _Container) -> ContainerState:

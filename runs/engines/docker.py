@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 
 from runs.engines import locality
+from runs.engines.api import Answer, SocketApi, Unanswered, local_socket
 from runs.engines.arguments import has_no_way_out
-from runs.engines.base import ContainerSpec, EngineError, EngineFacts, EngineUnavailable
-from runs.engines.cli import CliEngine
+from runs.engines.base import (
+    ContainerRow,
+    ContainerSpec,
+    ContainerState,
+    EngineError,
+    EngineFacts,
+    EngineUnavailable,
+    ImageFacts,
+)
+from runs.engines.cli import CliEngine, decoded
 from runs.engines.failures import boot_id, docker_down, not_installed, path_exists
 from runs.engines.process import Completed, last_line
 
@@ -38,6 +48,20 @@ class DockerInfo(msgspec.Struct, rename="pascal"):
     cpu_cfs_quota: bool = False
     pids_limit: bool = False
     server_errors: list[str] | None = None
+
+
+class _Listed(msgspec.Struct, rename="pascal"):
+    """One container in a listing; Docker's API reference, operation ContainerList."""
+
+    id: str
+    image: str = ""
+    state: str = ""
+    labels: dict[str, str] | None = None
+    names: list[str] | None = None
+
+    def as_row(self) -> ContainerRow:
+        name = (self.names or [""])[0].removeprefix("/")
+        return ContainerRow(self.id, self.image, self.state, self.labels or {}, name)
 
 
 class Docker(CliEngine):
@@ -98,6 +122,48 @@ class Docker(CliEngine):
         if done.code != 0:
             raise EngineUnavailable(f"Docker's context cannot be read: {last_line(done.stderr)}")
         return done.text or DEFAULT_ENDPOINT
+
+    # -- questions the socket answers sooner than the client ------------------------------------
+    async def image(self, tag: str) -> ImageFacts | None:
+        found = await self._asked(lambda api: api.image(tag))
+        if found is None:
+            return await super().image(tag)
+        return None if found.status == 404 else self.image_in(b"[" + found.body + b"]", tag)
+
+    async def inspect(self, container: str) -> ContainerState | None:
+        found = await self._asked(lambda api: api.container(container))
+        if found is None:
+            return await super().inspect(container)
+        return None if found.status == 404 else self.state_in(found.body)
+
+    async def containers(self, labels: Mapping[str, str]) -> list[ContainerRow]:
+        found = await self._asked(lambda api: api.containers(labels))
+        if found is None or found.status != 200:
+            return await super().containers(labels)
+        rows = [each.as_row() for each in decoded(found.body, list[_Listed], self.cli)]
+        return [row for row in rows if labels.items() <= row.labels.items()]
+
+    async def remove(self, containers: Sequence[str]) -> None:
+        socket = local_socket()
+        left = list(containers)
+        if socket is not None and left:
+            with contextlib.suppress(Unanswered):
+                answers = await SocketApi(socket).remove(left)
+                # 404: gone already; 409: another removal of the same container does the work
+                done = {204, 404, 409}
+                left = [c for c, a in zip(left, answers, strict=True) if a.status not in done]
+        await super().remove(left)
+
+    async def _asked(self, question: Callable[[SocketApi], Awaitable[Answer]]) -> Answer | None:
+        """The socket's answer if it is 200 or 404; None sends the caller to the client."""
+        socket = local_socket()
+        if socket is None:
+            return None
+        try:
+            answer = await question(SocketApi(socket))
+        except Unanswered:
+            return None
+        return answer if answer.status in (200, 404) else None
 
     # -- what differs from podman -------------------------------------------------------------
     def create_words(self, spec: ContainerSpec) -> list[str]:
