@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from runs.engines.base import EngineError, Mount
-from tests.engine.engine_fixtures import IMAGE, Bench
+from tests.engine.engine_fixtures import IMAGE, Bench, require_build
 
 pytestmark = [pytest.mark.engine, pytest.mark.anyio]
 
@@ -325,6 +325,7 @@ async def test_root_is_refused(bench: Bench):
 
 
 async def test_an_image_is_built_with_labels_and_found_by_its_exact_name(bench: Bench):
+    require_build(bench)
     tag = f"sanduk-engine-test:{bench.labels['sanduk.run']}"
     context = bench.make("context")
     (context / "Containerfile").write_text(
@@ -358,6 +359,7 @@ async def test_an_image_is_built_with_labels_and_found_by_its_exact_name(bench: 
 
 
 async def test_a_failing_build_shows_its_last_lines(bench: Bench):
+    require_build(bench)
     context = bench.make("context")
     (context / "Containerfile").write_text(
         f"FROM {IMAGE}\nRUN printf 'the cause is \\033[31mhere\\n' && exit 3\n"
