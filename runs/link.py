@@ -41,14 +41,20 @@ def uid_gid() -> tuple[int, int]:
     return (os.geteuid(), os.getegid()) if os.geteuid() else (NOBODY, NOBODY)
 
 
+def questions(mode: str, *, limit_s: int) -> str:
+    """The probe's argument. It reads /proc, which can take some ms: call it in a thread."""
+    return seal.questions(
+        mode=mode, socket_path=SOCKET, port=PORT, limit_s=limit_s, neighbours=neighbours()
+    )
+
+
 def spec(
     *,
     image: str,
-    mode: str,
+    questions: str,
     network: str,
     box: Box,
     labels: Mapping[str, str],
-    limit_s: int,
     oci_runtime: str | None,
 ) -> ContainerSpec:
     """The link's container: no network (sealed) or the run's own (key-safe), nothing but a socket.
@@ -58,15 +64,7 @@ def spec(
     uid, gid = uid_gid()
     return ContainerSpec(
         image=image,
-        argv=(
-            seal.questions(
-                mode=mode,
-                socket_path=SOCKET,
-                port=PORT,
-                limit_s=limit_s,
-                neighbours=neighbours(),
-            ),
-        ),
+        argv=(questions,),
         labels={**labels, LABEL_ROLE: "link"},
         user=f"{uid}:{gid}",
         mounts=(Mount(str(box.relay_socket), SOCKET, read_only=False), *box.network_files()),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TypeVar
@@ -33,7 +34,7 @@ from runs.refusal import Refusal
 T = TypeVar("T")
 U = TypeVar("U")
 AFTER_DEADLINE_S = 120  # the container's own limit lies this far behind ours
-LINK_MARGIN_S = 60  # and the link's behind that
+LINK_LIMIT_S = AFTER_DEADLINE_S + 60  # and the link's behind that
 
 
 class Starting:
@@ -79,8 +80,11 @@ class Starting:
             facts = await self._image(plan.image)
             network = "none" if order.no_network else order.network or "default"
             return await self._create(facts, credential, network)
-        facts, _ = await _both(self._images(), self._relay(credential))
-        made = await self._create_link()
+        # what takes time is begun early: /proc is read beside the images, and the relay is
+        # imported and served while the engine makes the link
+        listening = self._bind()
+        facts, asked = await _both(self._images(), asyncio.to_thread(self._questions))
+        made, _ = await _both(self._create_link(asked), self._relay(listening, credential))
         # the agent's container may be made, but not started, before the seal is judged
         network = f"container:{made}"
         created, _ = await _both(self._create(facts, self._token, network), self._seal(made))
@@ -105,18 +109,23 @@ class Starting:
         facts, _ = await _both(self._image(self.plan.image), link_image)
         return facts
 
-    async def _relay(self, key: str) -> None:
-        """Bind and serve the relay's socket, and the rehearsal model's behind it."""
-        provider, box = self.plan.provider, self._holdings.box
+    def _bind(self) -> socket.socket:
+        """The relay's socket: it must be there before the link is made, which mounts it."""
+        path = self._holdings.box.relay_socket
+        listening = relay.bind_unix(path)
+        link.hand_over(path)
+        return listening
+
+    async def _relay(self, listening: socket.socket, key: str) -> None:
+        """Serve the relay, and the rehearsal model's socket behind it."""
+        provider = self.plan.provider
         if provider is None:
-            return
+            raise Refusal("a relayed run needs a provider")
         stack = AsyncExitStack()
         self._holdings.take("the relay", stack.aclose)
         policy = relay.Policy(provider, await self._upstream(provider, stack))
         credential = relay.Credential(key, provider.key_env) if key else None
         app = relay.create_app(policy, credential, self._token, self._ledger)
-        listening = relay.bind_unix(box.relay_socket)
-        link.hand_over(box.relay_socket)
         await stack.enter_async_context(relay.serving(app, listening))
 
     async def _upstream(self, provider: Provider, stack: AsyncExitStack) -> relay.Endpoint | None:
@@ -128,7 +137,11 @@ class Starting:
         return relay.Endpoint.at_socket(str(path))
 
     # -- link and seal ------------------------------------------------------------------------
-    async def _create_link(self) -> str:
+    def _questions(self) -> str:
+        order = self.plan.order
+        return link.questions(order.mode, limit_s=order.timeout_s + LINK_LIMIT_S)
+
+    async def _create_link(self, questions: str) -> str:
         order, plan, holdings = self.plan.order, self.plan, self._holdings
         network = "none"
         if order.mode == "key-safe":
@@ -136,11 +149,10 @@ class Starting:
         self._link_container = await holdings.create(
             link.spec(
                 image=plan.link_image.tag if plan.link_image else "",
-                mode=order.mode,
+                questions=questions,
                 network=network,
                 box=holdings.box,
                 labels=holdings.labels,
-                limit_s=order.timeout_s + AFTER_DEADLINE_S + LINK_MARGIN_S,
                 oci_runtime=order.oci_runtime or None,
             )
         )
