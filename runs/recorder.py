@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import math
 from collections.abc import Callable
@@ -27,7 +28,10 @@ CUT = "… [cut by sanduk]"
 def _storable(text: str, limit: int) -> str:
     """No NUL, no lone surrogate, not longer than the column is meant to hold."""
     text = text[: limit + 1].replace("\x00", "␀").encode("utf-8", "replace").decode()
-    return text if len(text) <= limit else text[: limit - len(CUT)] + CUT
+    if len(text) <= limit:
+        return text
+    mark = CUT if limit > 100 else CUT[0]  # a short column has no room for words
+    return text[: limit - len(mark)] + mark
 
 
 def _number(value: Any) -> Any:
@@ -51,6 +55,7 @@ class Recorder:
         self._calls: list[RelayCall] = []
         self._sequence = self._call_count = 0
         self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
         self.failure = ""  # the last database error, in words; nothing is lost silently
 
     def start(self) -> None:
@@ -78,6 +83,8 @@ class Recorder:
         """Note one finished call of the relay."""
         self._call_count += 1
         if self._call_count > CALLS_MAX:
+            if self._call_count == CALLS_MAX + 1:
+                self.event("note", f"calls are counted no further, after {CALLS_MAX:,}")
             return
         usage = record.usage or Usage()
         self._calls.append(
@@ -124,6 +131,8 @@ class Recorder:
             self.failure = ""
         except DatabaseError as exc:
             # kept for the next attempt: a full disk may have room again
+            for row in (*events, *calls):
+                row.pk = None  # one that was given and rolled back may be another run's by now
             self._events[:0] = events
             self._calls[:0] = calls
             self.failure = str(exc)
@@ -146,14 +155,16 @@ class Recorder:
         )
 
     async def _flush_often(self) -> None:
-        while True:
-            await asyncio.sleep(FLUSH_S)
+        while not self._stopping.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FLUSH_S):
+                    await self._stopping.wait()
             await self.flush()
 
     async def stop(self) -> None:
+        self._stopping.set()
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await self._task  # never cancelled: a batch under way would be lost
         await self.flush()
         await asyncio.get_running_loop().run_in_executor(self._thread, connections.close_all)
         self._thread.shutdown(wait=True)

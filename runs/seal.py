@@ -17,7 +17,6 @@ from typing import Any, Literal
 import msgspec
 
 Verdict = Literal["closed", "open", "unknown"]
-LOOPBACK = ("127.", "::1")
 # families that reach nothing outside a namespace that has only loopback
 HARMLESS_FAMILIES = {"AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"}
 HOST_PORTS_PROBED = 12
@@ -110,7 +109,7 @@ def host_addresses() -> list[str]:
                 found.add(address)
     except (OSError, ValueError):
         pass
-    return sorted(a for a in found if not a.startswith(LOOPBACK))[:16]
+    return sorted(a for a in found if not _is_loopback(a))[:16]
 
 
 def open_host_ports() -> list[int]:
@@ -167,42 +166,45 @@ def judge(found: dict[str, Any], *, mode: str) -> Certificate:
         if c.verdict == "unknown" and c.name in ({"interfaces", "routes", "relay"} & must_hold)
     )
     netns = found.get("netns")
-    took = found.get("ms")
     return Certificate(
         mode=mode,
         checks=tuple(checks),
         holes=holes + unproved,
         vsock=sealed and "AF_VSOCK" in _open_families(found),
-        netns=netns if isinstance(netns, int) else None,
-        probe_ms=float(took) if isinstance(took, int | float) else None,
+        netns=netns if isinstance(netns, int) and not isinstance(netns, bool) else None,
+        probe_ms=_milliseconds(found.get("ms")),
         raw=found,
     )
 
 
 def _interfaces(found: dict[str, Any]) -> Check:
     entries = found.get("interfaces")
-    if not isinstance(entries, list) or not entries:
+    if not isinstance(entries, list) or not entries or not all(map(_is_interface, entries)):
         return Check("interfaces", "unknown", "the network interfaces could not be listed")
     addressed = [
         str(e.get("name", "?"))[:32]
         for e in entries
-        if isinstance(e, dict) and _beyond_loopback(e.get("addresses"))
+        if not all(_is_loopback(address) for address in e["addresses"])
     ]
     if addressed:
         return Check("interfaces", "open", f"it has an address on {', '.join(addressed)}")
     return Check("interfaces", "closed", "no address but loopback's")
 
 
-def _beyond_loopback(addresses: Any) -> bool:
-    if not isinstance(addresses, list):
-        return False
-    return any(isinstance(a, str) and not a.startswith(LOOPBACK) for a in addresses)
+def _is_interface(entry: Any) -> bool:
+    addresses = entry.get("addresses") if isinstance(entry, dict) else None
+    return isinstance(addresses, list) and all(isinstance(a, str) for a in addresses)
+
+
+def _is_loopback(address: str) -> bool:
+    return address == "::1" or address.startswith("127.")
 
 
 def _routes(found: dict[str, Any]) -> Check:
     tables = found.get("routes")
-    lists = [t for t in tables.values() if isinstance(t, list)] if isinstance(tables, dict) else []
-    if not lists:
+    # a kernel without one of the two protocols says None of it
+    lists = [t for t in tables.values() if t is not None] if isinstance(tables, dict) else []
+    if not lists or not all(isinstance(each, list) for each in lists):
         return Check("routes", "unknown", "the routes could not be listed")
     count = sum(len(each) for each in lists)
     if count:
@@ -216,20 +218,21 @@ def _name(found: dict[str, Any]) -> Check:
         return Check("dns", "unknown", "a name look-up could not be tried")
     if dns["resolved"]:
         return Check("dns", "open", "a made-up name resolves, so look-ups leave the box")
-    took = dns.get("ms")
-    spoken = f" after {took:.0f} ms" if isinstance(took, int | float) else ""
+    took = _milliseconds(dns.get("ms"))
+    spoken = "" if took is None else f" after {took:.0f} ms"
     return Check("dns", "closed", f"a made-up name does not resolve, and fails{spoken}")
 
 
 def _targets(found: dict[str, Any], name: str, what: str) -> Check:
     tried = found.get(name)
     tried = [tried] if isinstance(tried, dict) else tried
-    entries = [t for t in tried if isinstance(t, dict)] if isinstance(tried, list) else None
-    if entries is None or (not entries and name != "neighbours"):
+    entries: list[Any] = tried if isinstance(tried, list) else [None]
+    sound = all(isinstance(t, dict) and isinstance(t.get("open"), bool) for t in entries)
+    if not sound or (not entries and name != "neighbours"):
         return Check(name, "unknown", f"{what}: could not be tried")
     if not entries:
         return Check(name, "closed", "no neighbouring container was there to be tried")
-    reached = [f"{t.get('address')}:{t.get('port')}" for t in entries if _answers(t)]
+    reached = [f"{t.get('address')!s:.45}:{t.get('port')!s:.5}" for t in entries if _answers(t)]
     if reached:
         return Check(name, "open", f"{what}: answers at {', '.join(reached[:4])}")
     return Check(name, "closed", f"{what}: no answer ({len(entries)} tried)")
@@ -238,6 +241,12 @@ def _targets(found: dict[str, Any], name: str, what: str) -> Check:
 def _answers(tried: dict[str, Any]) -> bool:
     """A refused connection is an answer too: the way there exists, only the port is closed."""
     return tried.get("open") is True or tried.get("error") == "ECONNREFUSED"
+
+
+def _milliseconds(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1e9 else None
 
 
 def _ipv6(found: dict[str, Any]) -> Check:
@@ -253,7 +262,7 @@ def _open_families(found: dict[str, Any]) -> list[str]:
     families = found.get("families")
     if not isinstance(families, dict):
         return []
-    return sorted(str(name) for name, opens in families.items() if opens is True)
+    return sorted(str(name)[:32] for name, opens in families.items() if opens is True)
 
 
 def _families(found: dict[str, Any]) -> Check:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
-from runs.agents.base import Reader, Result, Trace
+from runs.agents.base import Reader, Result, Trace, TraceKind
 
 LINE_MAX = 4 * 2**20
 LOG_MAX = 16 * 2**20
@@ -88,17 +88,30 @@ class Listener:
         try:
             record = _record(line)
             if record is not None:
-                return list(self._reader.record(record))
+                return _sound(self._reader.record(record))
             text = line.decode("utf-8", "replace")
-            return list(self._reader.line(text)) if text.strip() else []
+            return _sound(self._reader.line(text)) if text.strip() else []
         except Exception as exc:  # noqa: BLE001 - a handler's bug must not orphan a container
             return [Trace("problem", f"the agent's reader failed on a line: {type(exc).__name__}")]
 
     def result(self) -> Result | None:
         try:
-            return self._reader.result()
+            found = self._reader.result()
+            if found is not None and not isinstance(found, Result):
+                raise TypeError(type(found).__name__)
         except Exception as exc:  # noqa: BLE001 - as above
             return Result(ok=False, error=f"the agent's reader failed: {type(exc).__name__}")
+        return found
+
+
+def _sound(traces: Iterable[Trace]) -> list[Trace]:
+    """The traces, once each is known to be one: a handler may be anybody's."""
+    found = list(traces)
+    for trace in found:
+        texts = (trace.text, trace.detail)
+        if trace.kind not in get_args(TraceKind) or not all(isinstance(t, str) for t in texts):
+            raise TypeError("not a trace")
+    return found
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
