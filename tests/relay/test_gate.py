@@ -53,6 +53,15 @@ async def test_without_the_token_every_request_gets_the_same_401(target, method)
 
 
 @pytest.mark.parametrize(
+    "header", ["host: evil.example", "upgrade: websocket", "content-length: 999999999"]
+)
+async def test_the_token_comes_before_every_other_rule(header):
+    async with standing(OK) as stand:
+        asked = request("/v1/messages", b"", header).replace(TOKEN.encode(), b"guess")
+        assert status_of(await stand.prod(asked)) == 401
+
+
+@pytest.mark.parametrize(
     "header",
     [
         b"",
@@ -111,6 +120,8 @@ REFUSED = [
     ("https://api.anthropic.com/v1/messages", "POST", 400, "target"),
     ("//evil.example/v1/messages", "POST", 400, "target"),
     ("/v1/messages#/../files", "POST", 400, "target"),
+    ("/v1/messages#fragment", "POST", 400, "target"),
+    ("/v1/messages?beta=true#fragment", "POST", 400, "target"),
     ("/v1//messages", "POST", 400, "target"),
     ("/v1/./messages", "POST", 400, "target"),
     ("/v1/x/../messages", "POST", 400, "target"),
