@@ -30,7 +30,7 @@ def refused(made: Installation, done: Done, *words: str) -> None:
         assert made.row["state"] == "ended"
 
 
-# -- the engine ----------------------------------------------------------------------------------
+# -- the engine -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", [("--mode", "sealed"), ("--no-network",)], ids=["sealed", "none"])
@@ -93,7 +93,7 @@ def test_an_unknown_engine(docker: Installation):
     refused(docker, done, "dokcer", "podman")
 
 
-# -- images ----------------------------------------------------------------------------------------
+# -- images ---------------------------------------------------------------------------------------
 
 
 def test_a_build_that_fails_shows_its_last_lines(docker: Installation):
@@ -138,7 +138,7 @@ def test_an_image_without_an_entrypoint(docker: Installation):
     docker.nothing_left()
 
 
-# -- keys ------------------------------------------------------------------------------------------
+# -- keys -----------------------------------------------------------------------------------------
 
 
 def test_no_key(docker: Installation):
@@ -169,7 +169,7 @@ def test_the_line_end_of_a_key_file_is_no_part_of_the_key(docker: Installation):
     assert (done.code, done.err) == (0, "")
 
 
-# -- orders ----------------------------------------------------------------------------------------
+# -- orders ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("task", ["", "   ", "\n\n"])
@@ -206,7 +206,7 @@ def test_what_does_not_fit_together(
     assert not docker.work.exists()
 
 
-# -- room ------------------------------------------------------------------------------------------
+# -- room -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
