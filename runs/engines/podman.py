@@ -46,7 +46,6 @@ class _Distribution(msgspec.Struct):
 
 class _Host(msgspec.Struct, rename="camel"):
     service_is_remote: bool = False
-    network_backend: str = ""
     cgroup_version: str = ""
     cgroup_controllers: list[str] | None = None
     security: _Security = msgspec.field(default_factory=_Security)

@@ -17,11 +17,6 @@ from tests.engine.engine_fixtures import IMAGE, Bench, require_build
 pytestmark = [pytest.mark.engine, pytest.mark.anyio]
 
 
-@pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def test_ready_tells_who_the_engine_is(bench: Bench):
     facts = await bench.engine.ready()
 
