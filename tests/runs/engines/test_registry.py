@@ -103,3 +103,15 @@ def test_a_class_is_loaded_by_its_path():
 def test_what_is_no_engine_is_refused(path: str, says: str):
     with pytest.raises(EngineUnavailable, match=says):
         get_engine(path)
+
+
+def test_the_engine_in_the_documentation_is_a_complete_one():
+    page = Path(__file__).parents[3] / "docs" / "engines.md"
+    _, _, rest = page.read_text().partition("```python\n")
+    example, _, _ = rest.partition("```")
+    names: dict[str, object] = {}
+    exec(compile(example, str(page), "exec"), names)  # noqa: S102
+    engine = names["Nerdctl"]
+
+    assert isinstance(engine, type)
+    assert isinstance(engine(), Engine)
