@@ -16,14 +16,10 @@ def provider_key(provider: Provider) -> str:
     """
     if not provider.key_env:
         return ""
-    value = os.environ.get(provider.key_env, "")
-    file = os.environ.get(f"{provider.key_env}_FILE", "")
-    if not value and file:
-        try:
-            value = Path(file).read_text()
-        except (OSError, UnicodeDecodeError):
-            raise Refusal(f"{provider.key_env}_FILE names a file that cannot be read") from None
-    value = value.strip()
+    try:
+        value = _found(provider.key_env)
+    except (OSError, UnicodeDecodeError):
+        raise Refusal(f"{provider.key_env}_FILE names a file that cannot be read") from None
     if not value and provider.needs_key:
         raise Refusal(
             f"provider {provider.name} needs a key: export {provider.key_env}, or try "
@@ -42,9 +38,17 @@ def held_keys() -> list[str]:
     from relay import get_provider, provider_names
 
     found = []
-    for name in provider_names():
-        variable = get_provider(name).key_env
-        value = os.environ.get(variable, "").strip() if variable else ""
+    for variable in {get_provider(name).key_env for name in provider_names()} - {""}:
+        try:
+            value = _found(variable)
+        except (OSError, UnicodeDecodeError):
+            continue  # a key that cannot be read cannot get out
         if len(value) >= 8:
             found.append(value)
     return found
+
+
+def _found(variable: str) -> str:
+    """What the variable holds, or else the file that `<variable>_FILE` names."""
+    value, file = os.environ.get(variable, ""), os.environ.get(f"{variable}_FILE", "")
+    return (value or (Path(file).read_text() if file else "")).strip()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from django.conf import settings
 
 import recipes
@@ -66,10 +68,7 @@ class Plan:
             return self.agent.launch(
                 self.request, _nobody(), task=self.task, root="", credential=""
             )
-        if self.order.relayed:
-            root = f"http://127.0.0.1:{PORT}"
-        else:
-            root = self.order.base_url or _origin(self.provider)
+        root = f"http://127.0.0.1:{PORT}" if self.order.relayed else _origin(self.provider)
         return self.agent.launch(
             self.request, self.provider, task=self.task, root=root, credential=credential
         )
@@ -77,8 +76,7 @@ class Plan:
 
 def make_plan(order: Order) -> Plan:
     """Check an order as a whole. Raises Refusal with the first thing that is wrong."""
-    if not order.task.strip():
-        raise Refusal("the task is empty")
+    _check_text(order)
     _check_mode(order)
     engine = _engine(order)
     try:
@@ -129,8 +127,21 @@ def _nobody() -> Provider:
 
 
 def _origin(provider: Provider) -> str:
+    host = f"[{provider.host}]" if ":" in provider.host else provider.host
     port = f":{provider.port}" if provider.port else ""
-    return f"{provider.scheme}://{provider.host}{port}"
+    return f"{provider.scheme}://{host}{port}"
+
+
+def _check_text(order: Order) -> None:
+    if not order.task.strip():
+        raise Refusal("the task is empty")
+    if "\0" in order.task:
+        raise Refusal("the task holds a NUL byte; is it a text?")
+    try:
+        # what was typed in another encoding arrives as lone surrogates, which no column takes
+        msgspec.json.encode(order)
+    except UnicodeEncodeError:
+        raise Refusal("the task or a flag's value is not UTF-8 text") from None
 
 
 def _check_mode(order: Order) -> None:
@@ -144,8 +155,8 @@ def _check_mode(order: Order) -> None:
                 )
     if order.mode == "open" and order.upstream:
         raise Refusal("--upstream is where the relay sends calls; in open mode use --base-url")
-    if order.insecure_upstream and not order.upstream:
-        raise Refusal("--insecure-upstream means nothing without --upstream")
+    if order.insecure_upstream and not (order.upstream or order.base_url):
+        raise Refusal("--insecure-upstream means nothing without --upstream or --base-url")
     if order.no_network and order.upstream:
         raise Refusal("--upstream means nothing with --no-network: there is no relay")
 
@@ -166,6 +177,8 @@ def _engine(order: Order) -> Engine:
 def _agent_and_image(order: Order) -> tuple[Agent, Image]:
     if order.recipe and (order.image or order.containerfile):
         raise Refusal("--recipe and --image or --containerfile exclude each other")
+    if order.rebuild and order.image and not order.containerfile:
+        raise Refusal("--rebuild means nothing with --image, which is used as it is")
     if order.recipe:
         recipe, image = from_recipe(order.recipe)
         named = order.agent or recipe.agent
@@ -202,11 +215,15 @@ def _provider(order: Order, agent: Agent) -> Provider | None:
     provider = get_provider(order.provider)
     if order.mode == "open" and provider.name == "rehearsal":
         raise Refusal("the rehearsal model lives in the relay; use --mode sealed or key-safe")
-    if order.upstream:
+    if order.upstream and provider.name == "rehearsal":
+        raise Refusal("--upstream means nothing with the rehearsal model, which has no address")
+    for flag, address in (("--upstream", order.upstream), ("--base-url", order.base_url)):
+        if not address:
+            continue
         try:
-            return with_upstream(provider, order.upstream, insecure=order.insecure_upstream)
+            return with_upstream(provider, address, insecure=order.insecure_upstream)
         except InvalidUpstream as exc:
-            raise Refusal(str(exc)) from None
+            raise Refusal(f"{flag}: {exc}") from None
     return provider
 
 
@@ -232,6 +249,7 @@ def _check_environment(order: Order) -> None:
                 "the relay holds it instead"
             )
     held = keys.held_keys()
-    for name, value in order.env.items():
+    passed = {name: os.environ.get(name, "") for name in order.env_names}
+    for name, value in (*order.env.items(), *passed.items()):
         if any(key in value for key in held):
             raise Refusal(f"--env {name} holds a provider's key; the relay holds it instead")

@@ -194,6 +194,12 @@ def _read(name: str) -> bytes:
 
 def _check_outputs(options: dict[str, Any]) -> None:
     """Find out before the run, not after it, that a result has nowhere to go."""
+    for flag in ("report", "stats_file", "json"):
+        if options["detach"] and options[flag]:
+            raise Refusal(
+                f"--{flag.replace('_', '-')} means nothing with --detach, which returns before "
+                "there is a result; ask later with: sanduk show RUN"
+            )
     for flag in ("report", "stats_file"):
         name = options[flag]
         if not name:
