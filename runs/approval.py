@@ -45,11 +45,14 @@ class ApprovalPolicy:
         only for the digest it was given for; an OS account mapped to nobody counts as one person
         only where a single approval is asked and authors are not excluded.
         """
+        expires_at = appeared_at + self.expires_after if self.expires_after is not None else None
         people: set[int] = set()
         unmapped = False
         for decision in decisions:
             if decision.digest != digest:
                 continue
+            if expires_at is not None and decision.at >= expires_at:
+                continue  # it decided on what had already expired
             if decision.verdict == Decision.Verdict.REJECT:
                 return "rejected"
             if decision.actor_id is None:
@@ -60,7 +63,7 @@ class ApprovalPolicy:
             return "approved"
         if unmapped and self.approvals == 1 and not self.exclude_author:
             return "approved"
-        if self.expires_after is not None and now >= appeared_at + self.expires_after:
+        if expires_at is not None and now >= expires_at:
             return "expired"
         return "pending"
 
