@@ -14,7 +14,7 @@ import msgspec
 
 from runs.engines import locality
 from runs.engines.api import Answer, SocketApi, Unanswered, local_socket
-from runs.engines.arguments import has_no_way_out
+from runs.engines.arguments import has_no_way_out, label_filters
 from runs.engines.base import (
     ContainerRow,
     ContainerSpec,
@@ -137,6 +137,7 @@ class Docker(CliEngine):
         return None if found.status == 404 else self.state_in(found.body)
 
     async def containers(self, labels: Mapping[str, str]) -> list[ContainerRow]:
+        label_filters(labels)  # refuses a search without labels
         found = await self._asked(lambda api: api.containers(labels))
         if found is None or found.status != 200:
             return await super().containers(labels)
