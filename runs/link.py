@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,6 +35,12 @@ class Link:
     process: asyncio.subprocess.Process
     out: asyncio.StreamReader
     err: asyncio.StreamReader
+
+    async def let_go(self) -> None:
+        """End the client whose pipe this is; the container does not notice."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        await self.process.wait()
 
 
 def uid_gid() -> tuple[int, int]:

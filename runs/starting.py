@@ -161,6 +161,7 @@ class Starting:
     async def _seal(self, container: str) -> None:
         """Start the link, hear its probe, judge it. Raises Refusal when the seal has a hole."""
         self.link = await link.start(self.plan.engine, container)
+        self._holdings.take("the link's client", self.link.let_go)
         self.certificate = seal.judge(await link.answer(self.link), mode=self.plan.order.mode)
         self._step(self.certificate.headline)
         if self.certificate.holes:

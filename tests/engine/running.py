@@ -262,10 +262,9 @@ def give_images(cli: str, *names: str) -> None:
             continue
         if told("docker", "image", "inspect", tag).returncode != 0:
             pytest.skip(f"Docker has no image {tag} to copy")
-        save = subprocess.Popen(["docker", "save", tag], stdout=subprocess.PIPE)
-        loaded = told(cli, "load", "--quiet", stdin=save.stdout)
-        assert save.wait() == 0
-        assert loaded.returncode == 0, loaded.stderr
+        with subprocess.Popen(["docker", "save", tag], stdout=subprocess.PIPE) as save:
+            loaded = told(cli, "load", "--quiet", stdin=save.stdout)
+        assert (save.returncode, loaded.returncode) == (0, 0), loaded.stderr
 
 
 def environment_of(ground: Path, home: Path) -> dict[str, str]:
