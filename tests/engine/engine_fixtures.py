@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pwd
 import secrets
@@ -22,7 +21,8 @@ from runs.engines.docker import Docker
 from runs.engines.podman import Podman
 
 IMAGE = "python:3.13-slim"
-ROOTLESS = "sanduk-podman-test"
+PREFIX = "sanduk-test-"
+ROOTLESS = f"{PREFIX}{os.getpid()}"  # sessions may run side by side
 WRAPPER = """#!/bin/sh
 case "$1" in start) ;; *) cd / ;; esac
 exec setpriv --reuid {uid} --regid {gid} --init-groups env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
@@ -119,9 +119,10 @@ def rootless_home() -> Iterator[Path]:
     for tool in ("useradd", "newuidmap", "setpriv"):
         if shutil.which(tool) is None:
             pytest.skip(f"a rootless Podman needs {tool}")
-    with contextlib.suppress(KeyError):
-        pwd.getpwnam(ROOTLESS)
-        remove_user()  # a killed session left it
+    for user in pwd.getpwall():
+        pid = user.pw_name.removeprefix(PREFIX)
+        if user.pw_name.startswith(PREFIX) and not Path("/proc", pid).exists():
+            remove_user(user.pw_name)  # a killed session left it
     made = told("useradd", "--create-home", ROOTLESS)
     assert made.returncode == 0, made.stderr
     try:
@@ -140,17 +141,17 @@ def rootless_home() -> Iterator[Path]:
         give_image(str(wrapper))
         yield home
     finally:
-        remove_user()
+        remove_user(ROOTLESS)
 
 
-def remove_user() -> None:
-    home = Path(pwd.getpwnam(ROOTLESS).pw_dir)
+def remove_user(name: str) -> None:
+    home = Path(pwd.getpwnam(name).pw_dir)
     wrapper = home / "podman"
     if wrapper.exists():
         told(str(wrapper), "rm", "--all", "--force", "--time", "0")
         told(str(wrapper), "system", "migrate")  # ends the process that keeps its namespace
     for _ in range(3):
-        if told("userdel", "--force", "--remove", ROOTLESS).returncode == 0:
+        if told("userdel", "--force", "--remove", name).returncode == 0:
             break
     shutil.rmtree(home, ignore_errors=True)
 

@@ -292,6 +292,13 @@ async def test_a_command_that_hangs_is_ended_and_reported():
         await run(("sleep", "30"), timeout_s=0.2)
 
 
+async def test_a_command_is_out_of_reach_of_the_terminal():
+    script = "import os, sys; print(os.getsid(0) == os.getpid(), repr(sys.stdin.read()))"
+    done = await run((sys.executable, "-c", script), timeout_s=30)
+
+    assert done.text == "True ''"
+
+
 async def test_a_command_that_floods_is_ended_and_reported():
     with pytest.raises(EngineError, match="printed more than"):
         await run(("yes",), timeout_s=30)
