@@ -36,8 +36,14 @@ def integer(name: str, default: int, *, low: int | None = None, high: int | None
     except ValueError:
         raise BadSetting(f"{name} must be a whole number") from None
     if (low is not None and number < low) or (high is not None and number > high):
-        raise BadSetting(f"{name} must be between {low} and {high}")
+        raise BadSetting(f"{name} must be {_range(low, high)}")
     return number
+
+
+def _range(low: int | None, high: int | None) -> str:
+    if high is None:
+        return f"at least {low}"
+    return f"at most {high}" if low is None else f"between {low} and {high}"
 
 
 def words(name: str, default: str = "") -> list[str]:
@@ -54,7 +60,10 @@ def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
 
 def directory(name: str, default: Path) -> Path:
     value = text(name)
-    return Path(value).expanduser().absolute() if value else default
+    try:
+        return Path(value).expanduser().absolute() if value else default
+    except RuntimeError:
+        raise BadSetting(f"{name} names a home directory that does not exist") from None
 
 
 def secret(name: str) -> str:

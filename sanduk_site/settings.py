@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
+from urllib.parse import quote
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
@@ -46,11 +47,16 @@ _SQLITE = {
     "timeout": 20,
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
 }
-DATABASES = {
-    "default": dj_database_url.parse(
-        _database_url or f"sqlite:///{SANDUK_HOME / 'sanduk.sqlite3'}", conn_health_checks=True
-    )
-}
+try:
+    DATABASES = {
+        "default": dj_database_url.parse(
+            _database_url or f"sqlite:///{quote(str(SANDUK_HOME / 'sanduk.sqlite3'))}",
+            conn_health_checks=True,
+        )
+    }
+except ValueError:
+    # its value may hold a password
+    raise ImproperlyConfigured("DATABASE_URL is no address of a database") from None
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = {**_SQLITE, **DATABASES["default"].get("OPTIONS", {})}
 
