@@ -135,13 +135,15 @@ async def test_a_connection_the_provider_closed_meanwhile_costs_no_call():
         for _ in range(2):
             connection, _ = listener.accept()
             with connection:
+                connection.settimeout(5)
                 connection.recv(65536)
                 connection.sendall(plain(b"ok"))
                 time.sleep(0.05)
             closed.set()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=provide, args=(listener,))
+        listener.settimeout(5)
+        thread = threading.Thread(target=provide, args=(listener,), daemon=True)
         thread.start()
         client = UpstreamClient(Endpoint("http", "127.0.0.1", listener.getsockname()[1]))
         assert (await call(client))[2] == b"ok"
@@ -270,8 +272,12 @@ async def test_a_provider_that_does_not_read_is_silent_too():
 
     async with listening(never_read, limit=1024) as port:
         client = UpstreamClient(Endpoint("http", "127.0.0.1", port), idle_timeout_s=0.2)
+        task = asyncio.create_task(call(client, b"x" * 30_000_000))
+        await asyncio.sleep(0.1)
+        (connection,) = client._all
+        assert connection._transport.get_write_buffer_size() < 2_000_000
         with pytest.raises(UpstreamSilent):
-            await call(client, b"x" * 30_000_000)
+            await task
         await client.aclose()
 
 
