@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import httpx
 import pytest
@@ -290,15 +289,19 @@ async def test_one_connection_to_the_provider_serves_many_calls():
 
 
 async def test_calls_are_parallel():
+    everyone = asyncio.Event()
+
     async def answer(seen, writer):
-        await asyncio.sleep(0.1)
+        if len(stand.provider.seen) == 20:
+            everyone.set()
+        await everyone.wait()  # none is answered before all have come
         writer.write(plain(b"{}"))
 
-    async with standing(answer) as stand:
-        started = time.monotonic()
-        await asyncio.gather(*(stand.post(json={}) for _ in range(20)))
-        assert time.monotonic() - started < 1.0
+    async with standing(answer) as stand, asyncio.timeout(20):
+        answers = await asyncio.gather(*(stand.post(json={}) for _ in range(20)))
+        assert [response.status_code for response in answers] == [200] * 20
         assert stand.provider.connections == 20
+        await stand.record(20)
         assert sorted(record.sequence for record in stand.records) == list(range(1, 21))
 
 
