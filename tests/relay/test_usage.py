@@ -314,7 +314,7 @@ def test_a_damaged_stream_keeps_what_was_read_before():
 @pytest.mark.parametrize("encoding", ["gzip", "br", "zstd"])
 def test_a_decompression_bomb_ends_the_looking_not_the_process(encoding, monkeypatch):
     monkeypatch.setattr("relay.decoding.MAX_DECODED_BYTES", 1_000_000)
-    bomb = ENCODERS[encoding](b"\n" * 30_000_000)
+    bomb = ENCODERS[encoding](b"\n" * 30_000_000 + sse(*CHAT))
     meter = measure("openai-chat", [bomb, b"x"], encoding=encoding)
     assert meter.usage is None
 
