@@ -37,6 +37,7 @@ class Following:
     ) -> None:
         self.last_seen = clock.monotonic()
         self.started = False
+        self.last_error = ""  # the last line of standard error, the engine client's included
         self._engine, self._listener, self._log = engine, listener, log
         self._on_trace, self._on_error_line = on_trace, on_error_line
         self._on_silence = on_silence
@@ -104,4 +105,5 @@ class Following:
     def _note_error(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace").strip()
         if text:
+            self.last_error = text
             self._on_error_line(text)

@@ -32,7 +32,7 @@ class Holdings:
         self.engine = engine
         self.labels = dict(labels)
         self.box = box
-        self.kept = ""  # id of a container that stays, by the person's wish
+        self.keeps = False  # by the person's wish, everything stays, stopped
         self.left: list[str] = []  # sentences about what could not be given back
         self._making: list[asyncio.Future[str]] = []
         self._network = ""
@@ -71,11 +71,9 @@ class Holdings:
         if self._given_back:
             return
         self._given_back = True
-        await asyncio.gather(self._remove_containers(), self._close())
-        if not self.kept:
-            await self._remove_networks()
+        await asyncio.gather(self._let_go(), self._close())
         if self._undertaker is not None:
-            if self.left:
+            if self.left and not self.keeps:
                 self._undertaker.let_work()
             else:
                 self._undertaker.dismiss()
@@ -90,16 +88,30 @@ class Holdings:
             except OSError as exc:
                 self.left.append(f"{what} did not close: {exc}")
 
+    async def _let_go(self) -> None:
+        if self.keeps:
+            await self._stop_containers()
+        else:
+            await self._remove_containers()
+            await self._remove_networks()
+
+    async def _stop_containers(self) -> None:
+        """The link stays with the agent: podman cannot remove one without the other."""
+        for container in reversed(await self._made()):
+            try:
+                await self.engine.stop(container, grace_s=0)
+            except EngineError as exc:
+                self.left.append(f"kept container {container[:12]} may still run: {exc}")
+
     async def _remove_containers(self) -> None:
         if not self._making:
             return  # an engine that is down need not be asked
-        going = [c for c in await self._made() if c != self.kept]
+        going = await self._made()
         error = ""
         for attempt in range(ATTEMPTS):
             try:
                 await self.engine.remove(going)
-                rows = await self.engine.containers(self.labels)
-                going = [row.id for row in rows if row.id != self.kept]
+                going = [row.id for row in await self.engine.containers(self.labels)]
                 if not going:
                     return
                 error = "the engine still lists it"

@@ -24,6 +24,7 @@ class Seen:
         checks_calls: this agent must have completed a relayed call to have succeeded.
         calls_completed: how many the relay saw complete.
         memory: the limit, for the sentence.
+    not_started: why the engine could not start the container; "" when it did.
     """
 
     halt: Halt | None = None
@@ -34,6 +35,7 @@ class Seen:
     checks_calls: bool = False
     calls_completed: int = 0
     memory: str = ""
+    not_started: str = ""
 
 
 HALTED = {
@@ -50,6 +52,8 @@ def decide(seen: Seen) -> tuple[Outcome, str]:
     """The outcome and one sentence. An exit status alone never means interrupted or cancelled."""
     if seen.halt is not None:
         return HALTED[seen.halt], seen.halt_reason
+    if seen.not_started:
+        return Outcome.FAILED, f"the container did not start: {seen.not_started}"
     if seen.exit_code is None:
         return Outcome.INTERRUPTED, "the engine no longer knows the container"
     if seen.oom_killed and seen.exit_code == 137:

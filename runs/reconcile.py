@@ -6,7 +6,7 @@ If an engine cannot be asked, nothing is concluded about its runs. A kept contai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from runs import box, report
@@ -40,7 +40,8 @@ def reconcile(watcher: Watcher | None = None) -> Reconciled:
         if not lost:
             continue
         try:
-            done.removed += asyncio.run(_remove_all(get_engine(run.engine), _labels(run), keep=run))
+            if not run.kept_container:
+                done.removed += asyncio.run(_remove_all(get_engine(run.engine), _labels(run)))
         except EngineError as exc:
             done.troubles.append(f"run {run.uid} is lost, but its engine does not answer: {exc}")
             continue
@@ -51,7 +52,8 @@ def reconcile(watcher: Watcher | None = None) -> Reconciled:
 
 def repair(run: Run) -> None:
     """End one live run now, whoever holds it. Raises EngineError when it cannot be cleaned up."""
-    asyncio.run(_remove_all(get_engine(run.engine), _labels(run), keep=run))
+    if not run.kept_container:
+        asyncio.run(_remove_all(get_engine(run.engine), _labels(run)))
     _end(run)
 
 
@@ -62,44 +64,49 @@ def sweep(engine: Engine, *, kept_too: bool = False) -> Reconciled:
         kept_too: also those that a person asked to keep.
     """
     done = Reconciled()
-    live = set(Run.objects.live().values_list("uid", flat=True))
-    kept = set(Run.objects.exclude(kept_container="").values_list("kept_container", flat=True))
-
-    def spared(row: ContainerRow) -> bool:
-        return row.labels.get(LABEL_RUN) in live or (row.id in kept and not kept_too)
-
     try:
-        done.removed = asyncio.run(_sweep(engine, spared, live))
+        # listed before the records are read: a run is written down before it makes anything, so
+        # one that starts meanwhile is either not in this list or known as live
+        rows, networks = asyncio.run(_all(engine))
+        spared = set(Run.objects.live().values_list("uid", flat=True))
+        if not kept_too:
+            spared |= set(Run.objects.exclude(kept_container="").values_list("uid", flat=True))
+        going = [row.id for row in rows if row.labels.get(LABEL_RUN) not in spared]
+        done.removed = asyncio.run(_remove(engine, going, networks, spared))
     except EngineError as exc:
         done.troubles.append(str(exc))
         return done
     if kept_too:
-        Run.objects.exclude(kept_container="").exclude(uid__in=live).update(kept_container="")
+        ended = Run.objects.filter(state=Run.State.ENDED).exclude(kept_container="")
+        ended.update(kept_container="")
     return done
 
 
-async def _sweep(
-    engine: Engine, spared: Callable[[ContainerRow], bool], live: Iterable[str]
-) -> int:
+async def _all(engine: Engine) -> tuple[list[ContainerRow], list[str]]:
     labels = {LABEL_INSTALL: install_id()}
-    rows = [row for row in await engine.containers(labels) if not spared(row)]
-    await engine.remove([row.id for row in rows])
+    return await engine.containers(labels), await engine.networks(labels)
+
+
+async def _remove(
+    engine: Engine, containers: list[str], networks: list[str], spared: Iterable[str]
+) -> int:
+    await engine.remove(containers)
     used: set[str] = set()
-    for uid in live:
-        used |= set(await engine.networks({**labels, LABEL_RUN: uid}))
-    networks = [n for n in await engine.networks(labels) if n not in used]
-    for network in networks:
+    if networks:
+        for uid in spared:
+            used |= set(await engine.networks({LABEL_INSTALL: install_id(), LABEL_RUN: uid}))
+    going = [network for network in networks if network not in used]
+    for network in going:
         await engine.remove_network(network)
-    return len(rows) + len(networks)
+    return len(containers) + len(going)
 
 
-async def _remove_all(engine: Engine, labels: Mapping[str, str], *, keep: Run) -> int:
+async def _remove_all(engine: Engine, labels: Mapping[str, str]) -> int:
     """Remove what carries these labels, and see that it is gone. Raises EngineError otherwise."""
-    rows = [r for r in await engine.containers(labels) if r.id != keep.kept_container]
+    rows = await engine.containers(labels)
     if rows:
         await engine.remove([row.id for row in rows])
-        left = [r for r in await engine.containers(labels) if r.id != keep.kept_container]
-        if left:
+        if left := await engine.containers(labels):
             raise EngineError(f"it still lists {left[0].id[:12]} after removing it")
     networks = await engine.networks(labels)
     for network in networks:

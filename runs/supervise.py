@@ -151,6 +151,7 @@ class Supervision:
                 checks_calls=self.plan.checks_calls,
                 calls_completed=self._ledger.completed,
                 memory=self.plan.order.memory,
+                not_started=self._why_not_started(state),
             )
         )
         if state and state.error and not result:
@@ -163,11 +164,18 @@ class Supervision:
             agent_exit_code=state.exit_code if state else None,
             result=result,
             certificate=self._certificate(),
-            kept=await self._keep(holdings),
+            kept=self._container if self.plan.order.keep else "",
         )
+        holdings.keeps = bool(ending.kept)
         if self._following.started:
             ending.report = await asyncio.to_thread(self._collect_report)
         return ending
+
+    def _why_not_started(self, state: ContainerState | None) -> str:
+        """Podman leaves a container that could not be started as if nobody had tried."""
+        if state is None or state.status != "created":
+            return ""
+        return self._following.last_error or state.error or "the engine did not say why"
 
     def _certificate(self) -> dict[str, Any]:
         found = self._starting.certificate if self._starting else None
@@ -179,17 +187,6 @@ class Supervision:
         if found.state == Run.Report.MISSING and not self.plan.order.report_instruction:
             return report.Report(Run.Report.NONE)  # nobody asked for one
         return found
-
-    async def _keep(self, holdings: Holdings) -> str:
-        """Leave the agent's container, stopped, when that was asked for."""
-        if not (self.plan.order.keep and self._container):
-            return ""
-        holdings.kept = self._container
-        try:
-            await self._engine.stop(self._container, grace_s=0)
-        except EngineError as exc:
-            self.step(f"the kept container could not be stopped: {exc}")
-        return self._container
 
     # -- watching -----------------------------------------------------------------------------
     async def _watch(self, container: str) -> ContainerState | None:

@@ -19,6 +19,7 @@ from runs.management.terminal import SandukCommand, add_engine_flags
 from runs.models import Run
 from runs.models.run import Outcome
 from runs.order import Order
+from runs.paths import expanded
 from runs.plan import Plan, make_plan
 from runs.visible import visible
 
@@ -43,7 +44,7 @@ class Command(SandukCommand):
     def act(self, **options: Any) -> int:
         order = Order(
             task=TASK,
-            workdir=str(Path(options["workdir"]).expanduser().absolute()),
+            workdir=str(expanded(options["workdir"], what="--workdir").absolute()),
             agent=options["agent"],
             provider="rehearsal",
             mode="sealed",

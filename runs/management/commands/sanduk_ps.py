@@ -28,11 +28,11 @@ class Command(SandukCommand):
         engine = get_engine(options["runtime"] or settings.SANDUK_RUNTIME or None)
         found = asyncio.run(engine.containers({LABEL_INSTALL: install_id()}))
         states = dict(Run.objects.values_list("uid", "state"))
-        kept = set(Run.objects.exclude(kept_container="").values_list("kept_container", flat=True))
+        kept = set(Run.objects.exclude(kept_container="").values_list("uid", flat=True))
         rows = []
         for row in found:
             uid = row.labels.get(LABEL_RUN, "")
-            run = "kept" if row.id in kept else states.get(uid, "unknown")
+            run = "kept" if uid in kept else states.get(uid, "unknown")
             rows.append(
                 {
                     "container": row.id[:12],
