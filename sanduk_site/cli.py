@@ -88,7 +88,9 @@ def _usage(where: object) -> None:
 
 
 def _no_command(words: list[str]) -> int:
-    task = shlex.quote(" ".join(words))
+    from runs.visible import visible
+
+    task = visible(shlex.quote(" ".join(words)), limit=200)
     known = ", ".join(sorted(set(_commands()) - INTERNAL))
     print(
         f"sanduk: {words[0]!r} is no command; there are {known}.\n"
