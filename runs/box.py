@@ -6,6 +6,7 @@ agent's uid, because nobody else can reach them on the host.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -131,4 +132,5 @@ def remove_left(uid: str) -> None:
     """Remove the directory of a run whose process is gone; nothing there is no error."""
     path = runtime_directory() / uid
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        with contextlib.suppress(FileNotFoundError):  # two commands may clean up at once
+            shutil.rmtree(path)

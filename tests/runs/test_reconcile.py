@@ -1,0 +1,206 @@
+"""Lost runs are ended, leftovers removed; live runs, kept containers and strangers are spared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runs import box, installation, reconcile
+from runs.models import Run
+from runs.models.run import State
+from runs.signals import run_ended
+from tests.factories import make_run
+from tests.runs.fake_engine import FakeEngine
+
+pytestmark = pytest.mark.django_db
+ALIVE, GONE = "alive", "gone"
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+    found = FakeEngine()
+    monkeypatch.setattr(reconcile, "get_engine", lambda name: found)
+    monkeypatch.setattr(
+        reconcile, "owner_is", lambda name: name if name in (ALIVE, GONE) else "unknown"
+    )
+    return found
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "runtime").mkdir()
+    monkeypatch.setattr(box, "runtime_directory", lambda: tmp_path / "runtime")
+    return tmp_path / "runtime"
+
+
+@pytest.fixture
+def install(state: Path) -> str:
+    installation.prepare_home()
+    return installation.install_id()
+
+
+@pytest.fixture
+def told():
+    heard: list[Run] = []
+
+    def listen(sender, run, **_):
+        heard.append(run)
+
+    run_ended.connect(listen)
+    yield heard
+    run_ended.disconnect(listen)
+
+
+def test_a_run_whose_process_is_gone_is_ended_and_its_things_removed(
+    engine, install, told, runtime
+):
+    run = make_run(state="running", lease_owner=GONE)
+    engine.add("agent", install=install, run=run.uid)
+    engine.add("link", install=install, run=run.uid)
+    engine.nets["net"] = {"sanduk.install": install, "sanduk.run": run.uid}
+    (runtime / run.uid).mkdir()
+
+    done = reconcile.reconcile()
+
+    run.refresh_from_db()
+    assert (run.state, run.outcome, run.exit_code) == (State.ENDED, "interrupted", 143)
+    assert (engine.rows, engine.nets) == ({}, {})
+    assert not (runtime / run.uid).exists()
+    assert (done.ended, done.removed, done.troubles) == ([run.uid], 3, [])
+    assert [each.uid for each in told] == [run.uid]
+
+
+@pytest.mark.parametrize("owner", [ALIVE, "elsewhere"])
+def test_a_run_that_may_be_alive_is_left_alone_and_no_engine_is_asked(engine, install, owner):
+    run = make_run(state="running", lease_owner=owner)
+
+    assert reconcile.reconcile().ended == []
+
+    run.refresh_from_db()
+    assert run.state == State.RUNNING
+    assert engine.calls == []
+
+
+@pytest.mark.parametrize("failing", ["containers", "remove", "networks"])
+def test_when_the_engine_cannot_be_asked_nothing_is_concluded(engine, install, told, failing):
+    """agents-sandbox#173."""
+    run = make_run(state="running", lease_owner=GONE)
+    engine.add("agent", install=install, run=run.uid)
+    engine.failing.add(failing)
+
+    done = reconcile.reconcile()
+
+    run.refresh_from_db()
+    assert run.state == State.RUNNING
+    assert done.ended == []
+    assert "is lost, but its engine does not answer" in done.troubles[0]
+    assert told == []
+
+
+def test_a_container_that_stays_keeps_its_run_from_being_ended(engine, install):
+    run = make_run(state="running", lease_owner=GONE)
+    engine.deaf.add(engine.add("agent", install=install, run=run.uid))
+
+    done = reconcile.reconcile()
+
+    run.refresh_from_db()
+    assert run.state == State.RUNNING
+    assert "still lists agent" in done.troubles[0]
+
+
+def test_a_run_that_knew_its_outcome_keeps_it(engine, install):
+    run = make_run(state="ending", lease_owner=GONE, outcome="succeeded", exit_code=0)
+
+    reconcile.reconcile()
+
+    run.refresh_from_db()
+    assert (run.state, run.outcome, run.exit_code) == (State.ENDED, "succeeded", 0)
+
+
+def test_what_a_lost_run_kept_stays(engine, install):
+    run = make_run(state="ending", lease_owner=GONE, outcome="failed", kept_container="kept")
+    engine.add("kept", install=install, run=run.uid)
+    engine.add("link", install=install, run=run.uid)
+
+    reconcile.reconcile()
+
+    run.refresh_from_db()
+    assert run.state == State.ENDED
+    assert set(engine.rows) == {"kept", "link"}
+
+
+@pytest.mark.parametrize("place", ["there", "gone"])
+def test_a_persons_own_report_is_given_back(engine, install, tmp_path: Path, place):
+    """L-7, after a kill -9."""
+    work = tmp_path / "work"
+    run = make_run(
+        state="running",
+        lease_owner=GONE,
+        workspace=str(work),
+        displaced_report="REPORT.before-x.md",
+    )
+    if place == "there":
+        work.mkdir()
+        (work / "REPORT.before-x.md").write_text("mine")
+
+    reconcile.reconcile()
+
+    run.refresh_from_db()
+    assert run.state == State.ENDED
+    if place == "there":
+        assert (work / "REPORT.md").read_text() == "mine"
+        assert run.displaced_report == ""
+    else:
+        assert run.displaced_report == "REPORT.before-x.md"
+
+
+# -- sweeping ----------------------------------------------------------------------------------
+
+
+def test_sweeping_removes_only_what_is_ours_and_belongs_to_no_live_run(engine, install):
+    """L-14: a user's own `sanduk-db` container was deleted by its name."""
+    live = make_run(state="running", lease_owner=ALIVE)
+    ended = make_run(state="ended")
+    kept = make_run(state="ended", kept_container="kept")
+    engine.add("live", install=install, run=live.uid)
+    engine.add("kept", install=install, run=kept.uid)
+    engine.add("left", install=install, run=ended.uid)
+    engine.add("unknown", install=install, run="ffffffffffff")
+    engine.add("theirs", install="another", run=ended.uid)
+    engine.add("sanduk-db")
+    engine.nets["live"] = {"sanduk.install": install, "sanduk.run": live.uid}
+    engine.nets["left"] = {"sanduk.install": install, "sanduk.run": ended.uid}
+    engine.nets["theirs"] = {"sanduk.install": "another"}
+
+    done = reconcile.sweep(engine)
+
+    assert set(engine.rows) == {"live", "kept", "theirs", "sanduk-db"}
+    assert set(engine.nets) == {"live", "theirs"}
+    assert (done.removed, done.troubles) == (3, [])
+
+
+def test_cleaning_removes_kept_containers_too_and_forgets_them(engine, install):
+    kept = make_run(state="ended", kept_container="kept")
+    live = make_run(state="running", lease_owner=ALIVE, kept_container="its")
+    engine.add("kept", install=install, run=kept.uid)
+    engine.add("its", install=install, run=live.uid)
+
+    reconcile.sweep(engine, kept_too=True)
+
+    assert set(engine.rows) == {"its"}
+    kept.refresh_from_db()
+    live.refresh_from_db()
+    assert (kept.kept_container, live.kept_container) == ("", "its")
+
+
+def test_a_sweep_that_fails_says_so_and_forgets_nothing(engine, install):
+    """L-14: any failure printed as "nothing there"."""
+    kept = make_run(state="ended", kept_container="kept")
+    engine.failing.add("containers")
+
+    done = reconcile.sweep(engine, kept_too=True)
+
+    kept.refresh_from_db()
+    assert kept.kept_container == "kept"
+    assert len(done.troubles) == 1
