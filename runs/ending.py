@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from typing import Any
 
 from runs.agents.base import Result
@@ -35,7 +36,10 @@ class Ending:
             "reason": _text(self.reason, 2000),
             "agent_exit_code": self.agent_exit_code,
             "final_text": _text(result.text, FINAL_TEXT_MAX),
-            "tally": {k: v for k, v in asdict(result.tally).items() if v is not None},
+            # a JSON column takes no NaN and no infinity
+            "tally": {
+                k: v for k, v in asdict(result.tally).items() if v is not None and isfinite(v)
+            },
             "certificate": self.certificate,
             "kept_container": self.kept,
         }

@@ -92,7 +92,8 @@ def _columns(plan: Plan, trigger: str) -> dict[str, Any]:
         "provider": plan.provider.name if plan.provider else "",
         "model": model or "",
         "mode": order.mode_name,
-        "engine": order.runtime or plan.engine.name,
+        # as it was asked for: a class of somebody's own is not found by its name
+        "engine": order.runtime or settings.SANDUK_RUNTIME or plan.engine.name,
         "recipe": order.recipe or plan.agent.recipe,
         "image": plan.image.tag,
         "workspace": str(plan.workspace.path),

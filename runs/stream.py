@@ -97,8 +97,10 @@ class Listener:
     def result(self) -> Result | None:
         try:
             found = self._reader.result()
-            if found is not None and not isinstance(found, Result):
-                raise TypeError(type(found).__name__)
+            if found is not None and not (
+                isinstance(found, Result) and isinstance(found.text + found.error, str)
+            ):
+                raise TypeError("not a result")
         except Exception as exc:  # noqa: BLE001 - as above
             return Result(ok=False, error=f"the agent's reader failed: {type(exc).__name__}")
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -34,8 +35,9 @@ def detach(plan: Plan, command: Any) -> int:
             env=os.environ,
         )
     assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018
-    process.stdin.write(msgspec.json.encode(plan.order))
-    process.stdin.close()
+    # when it died already, what it answered says why
+    with contextlib.suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(msgspec.json.encode(plan.order))
     answer = process.stdout.readline().decode().strip()
     process.stdout.close()
     if answer == uid:

@@ -127,7 +127,10 @@ def test_a_reader_with_a_bug_is_a_problem_in_the_trace_and_no_error(answer):
         assert "secret" not in trace.text
 
 
-@pytest.mark.parametrize("answer", [ValueError, MemoryError, 5, "ok", {"ok": True}])
+@pytest.mark.parametrize(
+    "answer",
+    [ValueError, MemoryError, 5, "ok", {"ok": True}, Result(ok=True, text=None)],  # type: ignore[arg-type]
+)
 def test_a_result_that_is_none_is_a_failure(answer):
     result = Listener(Broken(answer)).result()
 
