@@ -25,6 +25,7 @@ class Ending:
     kept: str = ""
     left: list[str] = field(default_factory=list)
     unwritten: str = ""  # why the database did not take it
+    untraced: str = ""  # why it did not take the last of the trace
 
     def columns(self) -> dict[str, Any]:
         """The columns of the run's row, apart from state and lease."""

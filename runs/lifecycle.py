@@ -128,6 +128,8 @@ def execute(run: Run, plan: Plan, console: Console) -> Run:
             "mended, the next command ends it as interrupted"
         )
         run.outcome, run.reason = ending.outcome, ending.reason
+    elif ending.untraced:
+        console.warn(f"warning: the trace is not stored whole ({ending.untraced})")
     if run.state == Run.State.ENDED:
         run_ended.send(sender=Run, run=run)
     return run
@@ -149,9 +151,26 @@ def _written(run: Run, owner: str, ending: Ending) -> str:
 def _live(run: Run, plan: Plan, console: Console, owner: str, interrupts: Interrupts) -> Ending:
     """Take what this host gives, run the loop, put a person's own report back."""
     workspace.prepare(plan.workspace)
-    path = str(plan.workspace.path)
     private = box.make(run.uid)
-    aside = report.set_aside(path, run.uid, known=_own_reports(path))
+    try:
+        return _beside_own_report(run, plan, console, owner, interrupts, private)
+    finally:
+        box.remove_left(run.uid)  # gone already, unless it failed before anything was held
+
+
+def _beside_own_report(
+    run: Run,
+    plan: Plan,
+    console: Console,
+    owner: str,
+    interrupts: Interrupts,
+    private: box.Box,
+) -> Ending:
+    path = str(plan.workspace.path)
+    try:
+        aside = report.set_aside(path, run.uid, known=_own_reports(path))
+    except OSError as exc:
+        raise Refusal(f"REPORT.md in {path} cannot be set aside: {exc.strerror}") from None
     if aside:
         console.progress(f"the REPORT.md that was there is set aside as {aside}")
         Run.objects.filter(pk=run.pk).update(displaced_report=aside)
@@ -159,9 +178,9 @@ def _live(run: Run, plan: Plan, console: Console, owner: str, interrupts: Interr
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(_in_loop(run, plan, console, owner, interrupts, private))
     finally:
-        if aside and report.put_back(path, aside):
-            # a row that still names the file does no harm
-            with contextlib.suppress(DatabaseError):
+        # where the directory is gone, or the database is, a row that still names the file is right
+        with contextlib.suppress(OSError, DatabaseError):
+            if aside and report.put_back(path, aside):
                 Run.objects.filter(pk=run.pk).update(displaced_report="")
 
 
@@ -197,10 +216,12 @@ async def _in_loop(
     heartbeat.start()
     interrupts.listen(supervision.halt)
     try:
-        return await supervision.live(private, owner)
+        ending = await supervision.live(private, owner)
     finally:
         await heartbeat.stop()
         await recorder.stop()
+    ending.untraced = recorder.failure
+    return ending
 
 
 def exit_code(run: Run) -> int:

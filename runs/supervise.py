@@ -120,6 +120,8 @@ class Supervision:
                 except DatabaseError as exc:
                     ending.unwritten = str(exc)
         finally:
+            if self._log.failure:
+                self.step(f"the raw output is not stored whole: {self._log.failure}")
             self._log.close()
         ending.left = holdings.left
         return ending
@@ -169,6 +171,8 @@ class Supervision:
         holdings.keeps = bool(ending.kept)
         if self._following.started:
             ending.report = await asyncio.to_thread(self._collect_report)
+            if ending.report.note:
+                self.trace(Trace("note", f"report: {ending.report.note}"))
         return ending
 
     def _why_not_started(self, state: ContainerState | None) -> str:
