@@ -1,0 +1,138 @@
+"""The real pi, codex and claude, sealed, on the rehearsal model, on every engine that works."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pwd
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engine.engine_fixtures import ROOTLESS, told
+from tests.engine.running import Installation, give_images, image_tags, installed
+
+pytestmark = pytest.mark.engine
+AGENTS = ["pi", "codex", "claude"]
+TASK = "Look at every file here and write down what you find."
+
+
+@pytest.fixture(scope="session")
+def agent_images(docker_ready: None) -> None:
+    """The agents' images on Docker, built through the command where they are missing."""
+    for agent in AGENTS:
+        (tag,) = image_tags(agent)
+        if told("docker", "image", "inspect", tag).returncode == 0:
+            continue
+        with installed("docker") as made:
+            done = made.sanduk("build", agent, limit_s=280)
+            assert done.code == 0, done
+
+
+@pytest.fixture(scope="session")
+def podman_images(agent_images: None, podman_ready: None) -> None:
+    give_images("podman", *AGENTS)
+
+
+@pytest.fixture(scope="session")
+def rootless_images(agent_images: None, rootless_home: Path) -> str:
+    wrapper = str(rootless_home / "podman")
+    give_images(wrapper, "link", *AGENTS)
+    return wrapper
+
+
+@pytest.fixture(
+    params=[
+        "docker",
+        pytest.param("podman", marks=pytest.mark.podman),
+        pytest.param("rootless", marks=pytest.mark.podman),
+    ]
+)
+def place(request: pytest.FixtureRequest) -> Iterator[Installation]:
+    if request.param != "rootless":
+        request.getfixturevalue({"docker": "agent_images"}.get(request.param, "podman_images"))
+        with installed(request.param) as made:
+            yield made
+        return
+    wrapper = request.getfixturevalue("rootless_images")
+    user = pwd.getpwnam(ROOTLESS)
+    with installed("podman") as made:
+        become(made, user, wrapper)
+        yield made
+
+
+def become(made: Installation, user: pwd.struct_passwd, wrapper: str) -> None:
+    """Let the commands of an installation run as a normal user, with an own podman store.
+
+    The right to read everything is kept, because the interpreter may lie where only root looks.
+    """
+    for folder in (made.ground, *made.ground.iterdir()):
+        os.chown(folder, user.pw_uid, user.pw_gid)
+    made.as_user = (
+        "setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--init-groups",
+        "--inh-caps", "+dac_read_search", "--ambient-caps", "+dac_read_search",
+    )  # fmt: skip
+    made.environment |= {"HOME": user.pw_dir, "XDG_RUNTIME_DIR": f"{user.pw_dir}/run"}
+    made.cli = wrapper
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_it_works_sealed_and_its_work_is_real(place: Installation, agent: str):
+    """A nonce's digest can only come from a tool that ran in the container."""
+    nonce = secrets.token_hex(16)
+    digest = hashlib.sha256(nonce.encode()).hexdigest()
+    place.work.mkdir()
+    (place.work / "nonce.txt").write_text(nonce)
+    owner = place.ground.stat().st_uid or 1000
+    for path in (place.work, place.work / "nonce.txt"):
+        os.chown(path, owner, owner)
+    done = place.sanduk(
+        "run", "--runtime", place.engine, "--agent", agent, "--provider", "rehearsal",
+        "--workdir", str(place.work), "--json", TASK, limit_s=120,
+    )  # fmt: skip
+    assert done.code == 0, done
+    run = json.loads(done.out)
+    shown = place.show(run["run"])
+
+    assert run["outcome"] == "succeeded"
+    assert digest in (place.work / "REPORT.md").read_text()
+    assert digest in run["report"]["text"]
+    assert digest in run["final_text"]  # the model read it in a request that the relay carried
+    assert run["calls"]["completed"] >= 2
+    assert run["calls"]["refused"] == 0
+    assert run["seal"].startswith("sealed: nothing answers but the relay")
+    assert any(event["kind"] == "tool" for event in shown["trace"])
+    assert all(call["completed"] for call in shown["relay_calls"] if call["protocol"])
+    assert {"host", "metadata", "ipv6", "dns"} <= {
+        c["name"] for c in shown["certificate"]["checks"] if c["verdict"] == "closed"
+    }
+    place.nothing_left()
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("kind", ["large", "dash"])
+def test_its_task_arrives_whole(agent_images: None, agent: str, kind: str):
+    """L-17: 1 MiB on standard input, and a task that looks like a flag."""
+    task = "--help me"
+    if kind == "large":  # codex takes 2**20 characters, with the words about the report
+        task = "Read this carefully. " + "lorem " * ((2**20 - 1000) // 6)
+    with installed("docker") as made:
+        words = [
+            "run", "-q", "--agent", agent, "--provider", "rehearsal",
+            "--workdir", str(made.work), "--json",
+        ]  # fmt: skip
+        if kind == "dash":
+            done = made.sanduk(*words, "--", task, limit_s=120)
+        else:
+            done = made.sanduk(*words, "--task-file", "-", stdin=task.encode(), limit_s=120)
+        assert done.code == 0, done
+        shown = made.show()
+        largest = max(call["bytes_in"] for call in shown["relay_calls"])
+
+        assert shown["outcome"] == "succeeded"
+        assert shown["report"]["state"] == "saved"
+        assert largest > len(task)
+        made.nothing_left()
