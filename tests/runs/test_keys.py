@@ -63,9 +63,8 @@ def test_a_key_with_a_line_break_or_an_odd_character_is_never_printed(
     monkeypatch, tmp_path, value, how
 ):
     """C-5: a key with an inner newline stood in a traceback."""
-    if how == "variable" and "\0" in value:
-        pytest.skip("a variable cannot hold a NUL")
     if how == "variable":
+        value = value.replace("\0", "\x01")  # a variable cannot hold a NUL
         monkeypatch.setenv("OPENAI_API_KEY", value)
     else:
         (tmp_path / "key").write_text(value, newline="")

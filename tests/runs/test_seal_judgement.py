@@ -85,7 +85,7 @@ def test_without_an_answer_to_what_proves_the_seal_it_is_not_sealed(question, an
 @pytest.mark.parametrize("answer", [None, "closed", {}, [None], [{}], [{"open": "no"}]])
 def test_a_check_that_could_not_be_made_is_counted_and_not_passed(question, answer):
     if (question, answer) == ("families", {}):
-        pytest.skip("no family that opens is an answer")
+        answer = None  # that none opens is an answer
     certificate = judge(probe(**{question: answer}), mode="sealed")
 
     assert certificate.headline.endswith("; 1 of 9 checks could not be made")
