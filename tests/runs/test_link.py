@@ -1,4 +1,4 @@
-"""The first line of the link is the probe's answer; a link without one ends the run with a reason."""
+"""The first line of the link is the answer of its probe; without one the run ends with a reason."""
 
 from __future__ import annotations
 
