@@ -246,9 +246,9 @@ class Installation:
 
     def nothing_left(self, *, kept: int = 0, within_s: float = 1) -> None:
         deadline = time.monotonic() + within_s
-        while self.left(kept=kept) and time.monotonic() < deadline:
+        while (left := self.left(kept=kept)) and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert self.left(kept=kept) == []
+        assert not left, left
 
 
 def image_tags(*names: str) -> list[str]:
