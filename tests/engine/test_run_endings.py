@@ -77,13 +77,14 @@ def test_a_forged_success_of_an_agent_without_model_shows_that_forging_works(doc
     assert done.code == 0
 
 
-def test_a_main_process_out_of_memory_is_told_by_its_own_outcome(installation: Installation):
-    done = installation.run(f"exec {EAT}", "--memory", "64m")
+def test_a_main_process_out_of_memory_is_told_by_its_own_outcome(docker: Installation):
+    """Not on Podman 4.3 with cgroups v1, where conmon loses the flag now and then."""
+    done = docker.run(f"exec {EAT}", "--memory", "64m")
 
     assert done.code == 137
     assert done.line == "sanduk: out of memory: the container used up its 64m of memory"
-    assert installation.row["agent_exit_code"] == 137
-    installation.nothing_left()
+    assert docker.row["agent_exit_code"] == 137
+    docker.nothing_left()
 
 
 def test_a_child_out_of_memory_is_a_note_and_no_outcome(docker: Installation):

@@ -127,19 +127,6 @@ def test_a_run_whose_link_dies_is_interrupted_within_seconds(installation: Insta
     installation.nothing_left()
 
 
-def test_an_agent_that_ends_cleanly_after_its_link_is_not_believed(docker: Installation):
-    """A daemon that was stopped looks like a clean exit of both."""
-    going = docker.begin(f"{READY}; sleep 1.5; {DONE}")
-    (link,) = docker.containers("link")
-    docker.engine_says("pause", *docker.containers("agent"))
-    docker.engine_says("kill", link)
-    docker.engine_says("unpause", *docker.containers("agent"))
-    done = going.end()
-
-    assert done.code == 143, done
-    docker.nothing_left()
-
-
 def test_a_container_that_somebody_removes_is_an_interruption(docker: Installation):
     going = docker.begin(WAIT)
     docker.engine_says("rm", "--force", *docker.containers("agent"))
