@@ -101,7 +101,7 @@ TEMPLATES = [
     }
 ]
 STATIC_URL = "static/"
-STATIC_ROOT = SANDUK_HOME / "static"
+# found where the packages keep them: nothing to collect, nothing to forget
 WHITENOISE_USE_FINDERS = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True

@@ -91,6 +91,9 @@ class SandukCommand(BaseCommand):
         except BrokenPipeError:
             sys.stderr.close()  # the reader went away: nothing is wrong with us
             return 0
+        except OSError as exc:
+            where = f"{exc.filename}: " if exc.filename else ""
+            return self.refuse(f"{where}{exc.strerror or exc}")
 
     def handle(self, *args: Any, **options: Any) -> None:
         code = self.guarded(**options)

@@ -1,0 +1,34 @@
+"""The admin shows evidence and lets nobody touch it."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.urls import reverse
+
+from tests.factories import make_run
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def root_client(client):
+    user = get_user_model().objects.create_superuser("root", "root@example.com", "pass")
+    client.force_login(user)
+    return client
+
+
+@pytest.mark.parametrize("model", ["run", "runevent", "relaycall", "decision", "auditevent"])
+def test_every_list_of_evidence_opens_and_offers_nothing_to_add(root_client, model):
+    page = root_client.get(reverse(f"admin:runs_{model}_changelist"))
+    assert page.status_code == 200
+    assert root_client.get(reverse(f"admin:runs_{model}_add")).status_code == 403
+
+
+def test_a_run_can_be_read_and_neither_changed_nor_deleted_by_a_superuser(root_client):
+    run = make_run(task="<script>alert(1)</script>")
+    page = root_client.get(reverse("admin:runs_run_change", args=[run.pk]))
+    assert b"&lt;script&gt;" in page.content
+    assert b"<script>alert" not in page.content
+    assert root_client.post(page.wsgi_request.path, {"task": "x"}).status_code == 403
+    assert root_client.post(reverse("admin:runs_run_delete", args=[run.pk])).status_code == 403
