@@ -34,6 +34,10 @@ class UpstreamUnreachable(UpstreamError):
     """No connection: nothing was sent."""
 
 
+class UpstreamTLSFailed(UpstreamUnreachable):
+    """The other end could not prove who it is, or does not speak TLS."""
+
+
 class UpstreamSilent(UpstreamError):
     """Nothing moved for the idle timeout."""
 
@@ -343,7 +347,7 @@ def os_words(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({error.verify_message})"
     if isinstance(error, ssl.SSLError):
-        return f"TLS failed ({error.reason or 'unknown reason'})"
+        return f"TLS failed ({getattr(error, 'reason', None) or error.strerror})"
     if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
         return os.strerror(error.errno)  # asyncio puts the address into its own text
     if isinstance(error, OSError) and error.strerror:

@@ -15,11 +15,21 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import ssl
+from collections.abc import Mapping
+from pathlib import Path
 
 from relay.asgi import Headers
-from relay.connection import Connection, UpstreamBroken, UpstreamUnreachable, os_words
+from relay.connection import (
+    Connection,
+    UpstreamBroken,
+    UpstreamTLSFailed,
+    UpstreamUnreachable,
+    os_words,
+)
 from relay.endpoints import Endpoint
+from relay.proxies import open_tunnel, proxy_for
 from relay.sockets import connected_unix
 
 _MAX_IDLE = 64  # connections kept for the next call
@@ -31,11 +41,32 @@ _KEEP_TLS_S = 45.0
 
 @functools.cache
 def tls_context() -> ssl.SSLContext:
-    """The one client context of this process. Reading the CA bundle costs 20 ms of CPU."""
+    """The one client context of this process. Reading the CA bundle costs 20 ms of CPU.
+
+    OpenSSL takes the authorities from SSL_CERT_FILE and SSL_CERT_DIR, and says nothing when they
+    cannot be read: every certificate would be strange, and nobody would know why.
+
+    Raises:
+        ssl.SSLError: what these variables name is not there or holds no certificate.
+    """
+    file, directory = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     context = ssl.create_default_context()
+    if file:
+        try:
+            context.load_verify_locations(file)
+        except OSError as error:
+            raise _bad_authorities("SSL_CERT_FILE names a file that", error) from None
+    if directory and not any(Path(part).is_dir() for part in directory.split(os.pathsep)):
+        raise _bad_authorities("SSL_CERT_DIR names a directory that", FileNotFoundError())
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def _bad_authorities(what: str, error: OSError) -> ssl.SSLError:
+    missing = isinstance(error, FileNotFoundError)
+    words = "does not exist" if missing else "holds no certificate that can be read"
+    return ssl.SSLError(0, f"{what} {words}")
 
 
 class UpstreamClient:
@@ -44,12 +75,22 @@ class UpstreamClient:
     Args:
         connect_timeout_s: for look-up, connection and TLS handshake together.
         idle_timeout_s: how long nothing may move during a call; there is no total timeout.
+        environ: where the proxy variables are looked up; this process's own unless given.
+
+    Raises:
+        InvalidProxy: a proxy variable that applies to the endpoint cannot be used.
     """
 
     def __init__(
-        self, endpoint: Endpoint, *, connect_timeout_s: float = 10.0, idle_timeout_s: float = 300.0
+        self,
+        endpoint: Endpoint,
+        *,
+        connect_timeout_s: float = 10.0,
+        idle_timeout_s: float = 300.0,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self.endpoint = endpoint
+        self.proxy = proxy_for(endpoint, os.environ if environ is None else environ)
         self.connect_timeout_s = connect_timeout_s
         self.idle_timeout_s = idle_timeout_s
         self.opened = 0  # connections made so far
@@ -79,12 +120,11 @@ class UpstreamClient:
                 return await self._connect()
         except TimeoutError:
             raise UpstreamUnreachable(
-                f"no connection to {self.endpoint.url} within {self.connect_timeout_s:g} s"
+                f"no connection to {self._described()} within {self.connect_timeout_s:g} s"
             ) from None
         except OSError as error:
-            raise UpstreamUnreachable(
-                f"no connection to {self.endpoint.url}: {os_words(error)}"
-            ) from error
+            kind = UpstreamTLSFailed if isinstance(error, ssl.SSLError) else UpstreamUnreachable
+            raise kind(f"no connection to {self._described()}: {os_words(error)}") from error
 
     def release(self, connection: Connection) -> None:
         """Take back a connection whose last exchange ended well."""
@@ -99,6 +139,10 @@ class UpstreamClient:
         if connection in self._idle:
             self._idle.remove(connection)
 
+    def _described(self) -> str:
+        by = f" by the proxy {self.proxy.url}" if self.proxy else ""
+        return f"{self.endpoint.url}{by}"
+
     async def _connect(self) -> Connection:
         loop = asyncio.get_running_loop()
         connection = Connection(self.forget, self.idle_timeout_s)
@@ -109,15 +153,24 @@ class UpstreamClient:
             )
         elif endpoint.is_tls:
             context = await asyncio.to_thread(tls_context)
-            await loop.create_connection(
-                lambda: connection,
-                endpoint.host,
-                endpoint.port,
-                ssl=context,
-                server_hostname=endpoint.host,
-            )
+            if self.proxy is None:
+                await loop.create_connection(
+                    lambda: connection,
+                    endpoint.host,
+                    endpoint.port,
+                    ssl=context,
+                    server_hostname=endpoint.host,
+                )
+            else:
+                await loop.create_connection(
+                    lambda: connection,
+                    sock=await open_tunnel(self.proxy, endpoint),
+                    ssl=context,
+                    server_hostname=endpoint.host,
+                )
         else:
-            await loop.create_connection(lambda: connection, endpoint.host, endpoint.port)
+            to = self.proxy or endpoint
+            await loop.create_connection(lambda: connection, to.host, to.port)
         self.opened += 1
         self._all.add(connection)
         return connection
@@ -155,9 +208,14 @@ class Exchange:
         Raises:
             UpstreamError: there is no answer.
         """
-        connection = await self._client.acquire()
+        client = self._client
+        if client.proxy is not None and not client.endpoint.is_tls:
+            # A proxy learns where a plaintext request goes from the request alone.
+            target = client.endpoint.url.encode() + target
+            headers = [*headers, *client.proxy.headers]
+        connection = await client.acquire()
         if self._interrupted is not None or self._closed:
-            self._client.release(connection)
+            client.release(connection)
             raise self._interrupted or UpstreamBroken("the exchange was closed")
         self._connection = connection
         await connection.request(method, target, headers, body)
