@@ -1,0 +1,101 @@
+"""Secrets kept for this installation: one 0600 file in SANDUK_HOME, names to values.
+
+The environment always wins over it; nothing of it is ever written into the database.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.conf import settings
+
+from runs.refusal import Refusal
+
+NAME = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
+VALUE_MAX = 16 * 1024
+
+
+def stored() -> dict[str, str]:
+    """Every secret by name. Raises Refusal when the file is not what we wrote, naming no value."""
+    path = _path()
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except OSError as exc:
+        raise Refusal(f"{path} cannot be read: {exc.strerror}") from None
+    except ValueError:
+        raise Refusal(f"{path} is damaged; set the keys again with: sanduk auth set NAME") from None
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+        raise Refusal(f"{path} is damaged; set the keys again with: sanduk auth set NAME")
+    return found
+
+
+def store(name: str, value: str) -> None:
+    """Keep a secret. Raises Refusal for a name or a value that cannot be one."""
+    check_name(name)
+    if not value or len(value) > VALUE_MAX or not (value.isascii() and value.isprintable()):
+        raise Refusal(f"what was given for {name} is empty, too long, or no single printable line")
+    with _exclusively():
+        _write({**stored(), name: value})
+
+
+def clear(name: str) -> bool:
+    """Forget a secret; False when there was none."""
+    with _exclusively():
+        found = stored()
+        if name not in found:
+            return False
+        del found[name]
+        _write(found)
+        return True
+
+
+def check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise Refusal(f"{name!r} is no name of a secret: capitals, digits and _, as OPENAI_API_KEY")
+
+
+def masked(value: str) -> str:
+    """Enough of a secret to recognise it: its last four characters, if it is long."""
+    return f"…{value[-4:]}" if len(value) >= 16 else "…"
+
+
+def _path() -> Path:
+    home: Path = settings.SANDUK_HOME
+    return home / "credentials"
+
+
+@contextmanager
+def _exclusively() -> Iterator[None]:
+    lock = os.open(
+        _path().with_name("credentials.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+    )
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _write(content: dict[str, str]) -> None:
+    """Replace the file as a whole; it is 0600 before the first byte of a secret is in it."""
+    path = _path()
+    draft = path.with_name(f".credentials.{os.getpid()}.{secrets.token_hex(4)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(draft, flags, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(content, file, indent=1)
+            file.flush()
+            os.fsync(descriptor)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
