@@ -16,10 +16,16 @@ from relay.providers import Provider, Route, TokenHeader
 _ROUTE_LIKE = re.compile(rb"/[\x21-\x7e]*")
 _SUSPICIOUS = re.compile(rb"//|/\.{1,2}(?:/|$)|[\\%;]")
 _QUERY_ITEM = re.compile(rb"([A-Za-z0-9_.-]+)(?:=[A-Za-z0-9_.~-]*)?")
-_TOKEN_HEADERS: dict[TokenHeader, bytes] = {"x-api-key": b"x-api-key", "bearer": b"authorization"}
+_MODEL = rb"([A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?)"  # no %, no slash, no dots alone
+_TOKEN_HEADERS: dict[TokenHeader, bytes] = {
+    "x-api-key": b"x-api-key",
+    "bearer": b"authorization",
+    "x-goog-api-key": b"x-goog-api-key",
+}
 _TOKEN_WORDS: dict[TokenHeader, str] = {
     "x-api-key": "x-api-key: <run token>",
     "bearer": "authorization: Bearer <run token>",
+    "x-goog-api-key": "x-goog-api-key: <run token>",
 }
 
 
@@ -46,6 +52,7 @@ class Admitted:
 
     route: Route
     target: bytes
+    model: str = ""  # the one its path names
 
 
 class Gate:
@@ -53,14 +60,23 @@ class Gate:
 
     Args:
         token: the run token, which a client must show before it learns anything else.
+        extra_routes: what may pass beside the provider's own routes.
     """
 
-    def __init__(self, provider: Provider, token: str) -> None:
+    def __init__(
+        self, provider: Provider, token: str, extra_routes: tuple[Route, ...] = ()
+    ) -> None:
         if not token:
             raise ValueError("a relay needs a run token")
         self._provider = provider
         self._token = token.encode()
-        self._routes = {route.path.encode(): route for route in provider.routes}
+        self._all = (*provider.routes, *extra_routes)
+        self._routes = {route.path.encode(): route for route in self._all}
+        self._patterns = [
+            (re.compile(re.escape(path).replace(rb"\{model\}", _MODEL)), self._routes.pop(path))
+            for path in list(self._routes)
+            if b"{model}" in path
+        ]
 
     def admit(self, scope: Scope, headers: Headers) -> Admitted:
         """Judge a request before its body.
@@ -70,7 +86,7 @@ class Gate:
         """
         target = raw_target(scope)
         path, _, query = target.partition(b"?")
-        route = self._routes.get(path)
+        route, model = self._find(path)
         self._check_token(route, headers)
         _check_host(headers)
         if _is_upgrade(headers):
@@ -84,7 +100,10 @@ class Gate:
         if route is None:
             allowed = ", ".join(self._described())
             raise Refusal(
-                403, "path", f"this path is not a route of {self._provider.name}: {allowed}"
+                403,
+                "path",
+                f"this path is not a route of {self._provider.name}: {allowed}; "
+                "--allow-path PATH adds one",
             )
         method = scope["method"]
         if method not in route.methods:
@@ -93,11 +112,21 @@ class Gate:
                 405, "method", f"{route.path} takes {allowed}", ((b"allow", allowed.encode()),)
             )
         _check_query(route, query, has_query=b"?" in target)
-        return Admitted(route, target)
+        return Admitted(route, target, model)
 
     def route(self, scope: Scope) -> Route | None:
         """The route a request means to take, refused or not."""
-        return self._routes.get(raw_target(scope).partition(b"?")[0])
+        return self._find(raw_target(scope).partition(b"?")[0])[0]
+
+    def _find(self, path: bytes) -> tuple[Route | None, str]:
+        """The route of a path, and the model the path names."""
+        route = self._routes.get(path)
+        if route is None:
+            for pattern, candidate in self._patterns:
+                match = pattern.fullmatch(path)
+                if match is not None:
+                    return candidate, match[1].decode()
+        return route, ""
 
     def _check_token(self, route: Route | None, headers: Headers) -> None:
         accepted = route.accepts if route else self._provider.accepts
@@ -114,7 +143,7 @@ class Gate:
             raise Refusal(401, "token", f"the run token is missing or wrong: send {ways}")
 
     def _described(self) -> list[str]:
-        return [f"{'/'.join(sorted(r.methods))} {r.path}" for r in self._provider.routes]
+        return [f"{'/'.join(sorted(r.methods))} {r.path}" for r in self._all]
 
 
 def raw_target(scope: Scope) -> bytes:

@@ -16,10 +16,14 @@ from typing import Any, Literal, get_args
 from relay.endpoints import InvalidUpstream, is_loopback, parse_endpoint
 from relay.records import Protocol
 
-TokenHeader = Literal["x-api-key", "bearer"]
+TokenHeader = Literal["x-api-key", "bearer", "x-goog-api-key"]
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
-_PATH = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
+_SEGMENT = r"/[A-Za-z0-9_-][A-Za-z0-9._-]*"
+_PREFIX = re.compile(rf"(?:{_SEGMENT})+")
+# One segment may be the model's name, with an operation behind it: {model}:generateContent
+_PATH = re.compile(rf"(?:{_SEGMENT})*(?:{_SEGMENT}|/\{{model\}}(?::[A-Za-z]+)?(?:{_SEGMENT})*)")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 _METHODS = frozenset({"GET", "POST"})
 _ENDPOINT_KEYS = frozenset({"scheme", "host", "port"})
 
@@ -34,7 +38,10 @@ class InvalidProvider(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method and one exact path that may pass."""
+    """Methods of one path that may pass.
+
+    The path is exact, but for one `{model}` segment it may have, which stands for a model's name.
+    """
 
     path: str
     methods: frozenset[str] = frozenset({"POST"})
@@ -53,12 +60,12 @@ class Provider:
     routes: tuple[Route, ...]
     auth_header: str = "authorization"
     auth_scheme: str = "Bearer"  # empty: the bare value
-    key_env: str = ""
+    key_env: str = ""  # the variable its key is read from; empty: no variable is looked at
     needs_key: bool = True
     base_url_env: str = ""
     default_model: str = ""
-    reports_cost: bool = False
-    adds_usage_option: bool = False
+    reports_cost: bool = False  # its usage holds what the call cost, in USD
+    adds_usage_option: bool = False  # streamed Chat Completions tell usage only when asked to
 
     @property
     def protocols(self) -> tuple[Protocol, ...]:
@@ -89,27 +96,41 @@ def get_provider(name: str) -> Provider:
         raise UnknownProvider(f"no provider {name!r}; there are {known}") from None
 
 
-def with_upstream(provider: Provider, upstream: str, *, insecure: bool = False) -> Provider:
+def with_upstream(
+    provider: Provider, upstream: str, *, insecure: bool = False, key_env: str | None = None
+) -> Provider:
     """The same provider at another address.
+
+    A provider that needs a key keeps its own: whoever moves it means that key. One that needs none
+    has no variable, so that a key that happens to be exported goes nowhere unasked.
 
     Args:
         upstream: `scheme://host:port`, https unless a scheme is given; no path, query or userinfo.
         insecure: allow plaintext to a host that is not this machine.
+        key_env: the variable that holds the key for this address; None: the provider's own.
 
     Raises:
         InvalidUpstream: the address is none, or would send the key in plaintext over a network.
     """
+    if key_env and not _ENV_NAME.fullmatch(key_env):
+        raise InvalidUpstream("--upstream-key-env takes the name of an environment variable")
     endpoint = parse_endpoint(upstream)
     if endpoint.scheme == "http" and not insecure and not is_loopback(endpoint.host):
         raise InvalidUpstream(
             "plaintext http to another machine shows the key to the network: use https, "
             "or --insecure-upstream if you trust that network"
         )
-    return replace(provider, scheme=endpoint.scheme, host=endpoint.host, port=endpoint.port)
+    return replace(
+        provider,
+        scheme=endpoint.scheme,
+        host=endpoint.host,
+        port=endpoint.port,
+        key_env=provider.key_env if key_env is None else key_env,
+    )
 
 
 def load_providers(text: str) -> dict[str, Provider]:
-    """Read provider records from TOML.
+    """Read provider records from TOML: sanduk's own, or an operator's of the same form.
 
     Raises:
         InvalidProvider: for a key that is unknown, missing or of another type.
@@ -160,8 +181,11 @@ def _provider(name: str, record: object) -> Provider:
     except InvalidUpstream as error:
         raise InvalidProvider(f"provider {name}: {error}") from None
     prefix = values.setdefault("prefix", "")
-    if prefix and not _PATH.fullmatch(prefix):
+    if prefix and not _PREFIX.fullmatch(prefix):
         raise InvalidProvider(f"provider {name}: prefix {prefix!r} is no canonical path")
+    for key in ("key_env", "base_url_env"):
+        if values.get(key) and not _ENV_NAME.fullmatch(values[key]):
+            raise InvalidProvider(f"provider {name}: {key} is the name of an environment variable")
     header = values.get("auth_header", "authorization")
     if not re.fullmatch(r"[a-z0-9-]+", header):
         raise InvalidProvider(f"provider {name}: auth_header is a header name in lower case")

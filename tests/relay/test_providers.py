@@ -28,11 +28,15 @@ def test_each_provider_has_exactly_its_routes():
     }
     assert routes("openrouter") == {
         ("POST", "/api/v1/chat/completions"): "openai-chat",
+        ("POST", "/api/v1/responses"): "openai-responses",
+        ("POST", "/api/v1/messages"): "anthropic-messages",
         ("GET", "/api/v1/models"): None,
     }
     assert routes("openai-compat") == {
         ("POST", "/v1/chat/completions"): "openai-chat",
         ("POST", "/v1/responses"): "openai-responses",
+        ("POST", "/v1/messages"): "anthropic-messages",
+        ("POST", "/v1/messages/count_tokens"): None,
         ("GET", "/v1/models"): None,
     }
 
@@ -177,3 +181,36 @@ def test_a_provider_can_be_written_by_hand():
 def test_a_record_with_a_mistake_is_refused_naming_it(old, new, words):
     with pytest.raises(InvalidProvider, match=words):
         load_providers(RECORD.replace(old, new))
+
+
+def test_an_exported_key_goes_to_no_address_it_was_not_named_for():
+    """C-4: a real OPENAI_API_KEY in the environment is not for whatever --upstream says."""
+    compat = get_provider("openai-compat")
+    assert compat.key_env == ""
+    assert with_upstream(compat, "https://models.example").key_env == ""
+    named = with_upstream(compat, "https://models.example", key_env="MINE_API_KEY")
+    assert named.key_env == "MINE_API_KEY"
+    assert with_upstream(get_provider("openai"), "https://a.example").key_env == "OPENAI_API_KEY"
+    with pytest.raises(InvalidUpstream, match="name of an environment variable"):
+        with_upstream(compat, "https://models.example", key_env="sk-the key itself")
+
+
+@pytest.mark.parametrize("path", ["/v1/{model}", "/v1/{model}:go", "/v1/{model}/talk"])
+def test_a_route_may_have_one_segment_for_a_model(path):
+    text = RECORD.replace("/v1/chat/completions", path)
+    assert load_providers(text)["mine"].routes[0].path == path
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/{name}", "/{model}/{model}", "/v1/a{model}", "/v1/{model}a", "/v1/{model}:", "/a:b"],
+)
+def test_a_path_that_stands_for_more_than_a_model_is_refused(path):
+    with pytest.raises(InvalidProvider, match="no canonical path"):
+        load_providers(RECORD.replace("/v1/chat/completions", path))
+
+
+def test_a_variable_name_in_a_record_is_one():
+    text = RECORD.replace("host =", 'key_env = "$(id)"\nhost =')
+    with pytest.raises(InvalidProvider, match="environment variable"):
+        load_providers(text)
