@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import ssl
-import subprocess
 
 import pytest
 
@@ -15,6 +13,7 @@ from relay.connection import UpstreamBroken, UpstreamTLSFailed, UpstreamUnreacha
 from relay.endpoints import Endpoint
 from relay.proxies import InvalidProxy, proxy_for
 from relay.upstream import UpstreamClient
+from tests.relay.certificates import make_certificate, server_context
 from tests.relay.stand import Provider, free_port, listening, plain, saying
 from tests.relay.test_upstream import call
 
@@ -160,13 +159,7 @@ class ConnectProxy:
 @pytest.fixture(scope="module")
 def vendor(tmp_path_factory):
     """A certificate for a name that resolves nowhere."""
-    directory = tmp_path_factory.mktemp("vendor")
-    command = (
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=api.vendor.test "
-        "-addext subjectAltName=DNS:api.vendor.test -keyout key.pem -out cert.pem"
-    )
-    subprocess.run(command.split(), cwd=directory, check=True, capture_output=True, timeout=60)
-    return directory
+    return make_certificate(tmp_path_factory.mktemp("vendor"), "api.vendor.test")
 
 
 @pytest.fixture
@@ -180,10 +173,8 @@ def trusting(vendor, monkeypatch):
 @contextlib.asynccontextmanager
 async def behind_a_proxy(directory, **options):
     """A TLS provider known by a name only its proxy can resolve, and a client that goes there."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(directory / "cert.pem", directory / "key.pem")
     provider = Provider(saying(plain(b"ok")))
-    async with provider.running(ssl=context):
+    async with provider.running(ssl=server_context(directory)):
         proxy = ConnectProxy(provider.port, **options)
         async with listening(proxy) as port:
             environ = {"HTTPS_PROXY": f"http://me:{SECRET}@127.0.0.1:{port}"}
