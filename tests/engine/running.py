@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -287,12 +288,18 @@ def environment_of(ground: Path, home: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def installed(engine: str, *, home: str = "home") -> Iterator[Installation]:
-    """An installation on a short path, and the end of all it left."""
+def installed(engine: str, *, like: Path | None = None) -> Iterator[Installation]:
+    """An installation on a short path, and the end of all it left.
+
+    `like` is a state directory that has already asked whether the engine is usable.
+    """
     with tempfile.TemporaryDirectory(prefix="sk-", ignore_cleanup_errors=True) as folder:
         ground = Path(folder)
         ground.chmod(0o755)
-        made = Installation(engine, ground, environment_of(ground, ground / home))
+        made = Installation(engine, ground, environment_of(ground, ground / "home"))
+        if like is not None:
+            made.home.mkdir(mode=0o700)
+            shutil.copytree(like / "engines", made.home / "engines")
         try:
             yield made
         finally:
@@ -315,37 +322,42 @@ def clear(made: Installation) -> None:
 
 
 @pytest.fixture(scope="session")
-def docker_ready() -> None:
-    """Docker with the images of the scripted agent and the link, built once if need be."""
+def docker_ready() -> Path:
+    """Docker with the images of the scripted agent and the link, built once if need be.
+
+    Returns a state directory that knows Docker to be usable: the others need not ask again.
+    """
     require_docker()
-    missing = [
-        tag
-        for tag in image_tags("link", SCRIPTED)
-        if told("docker", "image", "inspect", tag).returncode != 0
-    ]
-    if missing:
-        with installed("docker") as made:
-            done = made.sanduk(*made.words(DONE), limit_s=280)
-            assert done.code == 0, done
+    return _known("docker")
 
 
 @pytest.fixture(scope="session")
-def podman_ready(docker_ready: None) -> None:
+def podman_ready(docker_ready: Path) -> Path:
     require_podman()
     give_images("podman", "link", SCRIPTED)
+    return _known("podman")
+
+
+def _known(engine: str) -> Path:
+    with installed(engine) as made:
+        done = made.sanduk(*made.words(DONE), limit_s=280)
+        assert done.code == 0, done
+        told_once = Path(tempfile.mkdtemp(prefix="sk-"))
+        atexit.register(shutil.rmtree, told_once, ignore_errors=True)
+        return Path(shutil.copytree(made.home / "engines", told_once / "engines")).parent
 
 
 @pytest.fixture
-def docker(docker_ready: None) -> Iterator[Installation]:
-    with installed("docker") as made:
+def docker(docker_ready: Path) -> Iterator[Installation]:
+    with installed("docker", like=docker_ready) as made:
         yield made
 
 
 @pytest.fixture(params=["docker", pytest.param("podman", marks=pytest.mark.podman)])
 def installation(request: pytest.FixtureRequest) -> Iterator[Installation]:
     """One on each engine that works here."""
-    request.getfixturevalue(f"{request.param}_ready")
-    with installed(request.param) as made:
+    like = request.getfixturevalue(f"{request.param}_ready")
+    with installed(request.param, like=like) as made:
         yield made
 
 

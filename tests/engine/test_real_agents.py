@@ -21,7 +21,7 @@ TASK = "Look at every file here and write down what you find."
 
 
 @pytest.fixture(scope="session")
-def agent_images(docker_ready: None) -> None:
+def agent_images(docker_ready: Path) -> None:
     """The agents' images on Docker, built through the command where they are missing."""
     for agent in AGENTS:
         (tag,) = image_tags(agent)
@@ -33,7 +33,7 @@ def agent_images(docker_ready: None) -> None:
 
 
 @pytest.fixture(scope="session")
-def podman_images(agent_images: None, podman_ready: None) -> None:
+def podman_images(agent_images: None, podman_ready: Path) -> None:
     give_images("podman", *AGENTS)
 
 
@@ -48,7 +48,7 @@ def rootless_images(agent_images: None, rootless_home: Path) -> str:
 @pytest.fixture(params=["docker", pytest.param("podman", marks=pytest.mark.podman)])
 def place(request: pytest.FixtureRequest) -> Iterator[Installation]:
     request.getfixturevalue("agent_images" if request.param == "docker" else "podman_images")
-    with installed(request.param) as made:
+    with installed(request.param, like=request.getfixturevalue(f"{request.param}_ready")) as made:
         yield made
 
 
@@ -120,12 +120,12 @@ def works_sealed(place: Installation, agent: str) -> None:
 
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("kind", ["large", "dash"])
-def test_its_task_arrives_whole(agent_images: None, agent: str, kind: str):
+def test_its_task_arrives_whole(agent_images: None, docker_ready: Path, agent: str, kind: str):
     """L-17: 1 MiB on standard input, and a task that looks like a flag."""
     task = "--help me"
     if kind == "large":  # codex takes 2**20 characters, with the words about the report
         task = "Read this carefully. " + "lorem " * ((2**20 - 1000) // 6)
-    with installed("docker") as made:
+    with installed("docker", like=docker_ready) as made:
         words = [
             "run", "-q", "--agent", agent, "--provider", "rehearsal",
             "--workdir", str(made.work), "--json",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -35,6 +36,7 @@ def refused(made: Installation, done: Done, *words: str) -> None:
 
 @pytest.mark.parametrize("mode", [("--mode", "sealed"), ("--no-network",)], ids=["sealed", "none"])
 def test_no_engine_is_installed(docker: Installation, mode: tuple[str, ...]):
+    shutil.rmtree(docker.home / "engines")  # nothing was asked before
     docker.ground.joinpath("bin").mkdir()
     words = [w for w in docker.words(DONE, "-q", *mode) if w not in ("--runtime", "docker")]
     done = docker.sanduk(*words, PATH=str(docker.ground / "bin"))
@@ -58,6 +60,7 @@ def test_the_engines_socket_is_not_permitted(docker: Installation, needs_root: N
     socket = Path("/var/run/docker.sock")
     if not socket.exists() or socket.stat().st_mode & 0o006:
         pytest.skip("there is no Docker socket of this machine that is closed to a stranger")
+    shutil.rmtree(docker.home)
     for folder in (docker.ground, docker.ground / "tmp", docker.ground / "user"):
         os.chown(folder, user, user)
     docker.as_user = (
@@ -212,7 +215,6 @@ def test_what_does_not_fit_together(
 @pytest.fixture
 def small_home(docker: Installation, needs_root: None) -> Iterator[Installation]:
     """A state directory on a file system of 4 MB."""
-    docker.home.mkdir()
     mounted = told("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(docker.home))
     if mounted.returncode != 0:
         pytest.skip(f"a tmpfs cannot be mounted here: {mounted.stderr.strip()}")

@@ -191,7 +191,7 @@ class Daemon:
 
 
 @pytest.fixture(scope="module")
-def second(docker_ready: None) -> Iterator[Daemon]:
+def second(docker_ready: Path) -> Iterator[Daemon]:
     if os.geteuid() != 0:
         pytest.skip("a second dockerd needs root")
     for tool in ("dockerd", "unshare"):
