@@ -21,8 +21,8 @@ MAX_LINE_BYTES = 16 * 1024 * 1024  # of a stream
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024  # parsed whole; of a longer one only the end is searched
 _SEARCHED_END = 1024 * 1024
 
-_NEEDLE = b'"usage"'
-_USAGE_OBJECT = re.compile(rb'(?<!\\)"usage"\s*:\s*(?=\{)')
+_NEEDLE = b'"usage'  # of "usage" and of Google's "usageMetadata"
+_USAGE_OBJECT = re.compile(rb'(?<!\\)"usage(?:Metadata)?"\s*:\s*(?=\{)')
 _DATA = re.compile(rb"data:[ ]?")
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from relay.asgi import ASGIApp, Receive, Scope, Send
 from relay.protocols import dialect
 from relay.records import Protocol
-from relay.rehearsal import chat, messages, responses
+from relay.rehearsal import chat, gemini, messages, responses
 from relay.rehearsal.conversation import Conversation, read_conversation
 from relay.rehearsal.script import Turn, next_turn
 
@@ -24,6 +25,7 @@ _DOCUMENTS: dict[Protocol, Callable[[Turn, str, str], dict[str, Any]]] = {
     "anthropic-messages": messages.document,
     "openai-chat": chat.document,
     "openai-responses": responses.document,
+    "gemini": gemini.document,
 }
 _MODELS = {
     "object": "list",
@@ -57,8 +59,18 @@ async def _rehearse(scope: Scope, receive: Receive, send: Send) -> None:
         raise RuntimeError(f"the rehearsal model serves http only, not {scope['type']}")
     body = await _read(receive)
     path, method = scope["path"], scope["method"]
+    at_google = gemini.PATH.fullmatch(path) if method == "POST" else None
     if (method, path) == ("GET", "/v1/models"):
         await _send_json(send, 200, _MODELS)
+    elif (method, path) == ("GET", "/v1beta/models"):
+        await _send_json(send, 200, gemini.MODELS)
+    elif at_google is not None and at_google[2] == "countTokens":
+        await _send_json(send, 200, {"totalTokens": len(body) // 4 + 1})
+    elif at_google is not None:
+        streams = at_google[2] == "streamGenerateContent"
+        as_array = streams and b"alt=sse" not in scope.get("query_string", b"").split(b"&")
+        extra = {"model": at_google[1], "stream": streams and not as_array}
+        await _answer(send, "gemini", body, extra, as_array=as_array)
     elif (method, path) == ("POST", "/v1/messages/count_tokens"):
         await _send_json(send, 200, {"input_tokens": len(body) // 4 + 1})
     elif method == "POST" and path in _PROTOCOLS:
@@ -68,7 +80,14 @@ async def _rehearse(scope: Scope, receive: Receive, send: Send) -> None:
         await _send_json(send, 404, error)
 
 
-async def _answer(send: Send, protocol: Protocol, body: bytes) -> None:
+async def _answer(
+    send: Send,
+    protocol: Protocol,
+    body: bytes,
+    from_path: Mapping[str, object] = MappingProxyType({}),
+    *,
+    as_array: bool = False,
+) -> None:
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError):
@@ -77,7 +96,7 @@ async def _answer(send: Send, protocol: Protocol, body: bytes) -> None:
         error = dialect(protocol).refusal(400, "body", "the request body is no JSON object")
         await _send_json(send, 400, error)
         return
-    conversation = read_conversation(protocol, parsed)
+    conversation = read_conversation(protocol, {**parsed, **from_path})
     turn = next_turn(conversation)
     if turn.silence_s:
         await asyncio.sleep(turn.silence_s)
@@ -90,6 +109,9 @@ async def _answer(send: Send, protocol: Protocol, body: bytes) -> None:
         await _stream(send, turn, _events(protocol, turn, conversation, seed))
         return
     await asyncio.sleep(turn.event_delay_s)
+    if as_array:
+        await _send_json(send, 200, list(gemini.events(turn, conversation.model, seed)))
+        return
     await _send_json(send, 200, _DOCUMENTS[protocol](turn, conversation.model, seed))
 
 
@@ -102,6 +124,10 @@ def _events(
         for chunk in chat.events(turn, conversation.model, seed, include_usage=usage):
             yield b"data: %b\n\n" % json.dumps(chunk).encode()
         yield b"data: [DONE]\n\n"
+        return
+    if protocol == "gemini":
+        for response in gemini.events(turn, conversation.model, seed):
+            yield b"data: %b\r\n\r\n" % json.dumps(response).encode()
         return
     module = messages if protocol == "anthropic-messages" else responses
     for event in module.events(turn, conversation.model, seed):

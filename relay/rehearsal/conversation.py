@@ -34,12 +34,16 @@ class Conversation:
     tools: tuple[Tool, ...]
     results: tuple[str, ...]  # what the tools gave back, in order
     include_usage: bool = True
+    answer_schema: Mapping[str, Any] | None = None  # it wants JSON of this shape, not words
 
 
 def read_conversation(protocol: Protocol, body: Mapping[str, Any]) -> Conversation:
-    """Read a request of one protocol."""
-    items = _list(body.get("input" if _is_responses(protocol) else "messages"))
-    if _is_responses(protocol) and isinstance(body.get("input"), str):
+    """Read a request of one protocol.
+
+    Where the path names model and streaming, the caller puts them into the body.
+    """
+    items = _list(body.get(_ITEMS.get(protocol, "messages")))
+    if protocol == "openai-responses" and isinstance(body.get("input"), str):
         items = [{"type": "message", "role": "user", "content": body["input"]}]
     options = body.get("stream_options")
     asked = isinstance(options, Mapping) and options.get("include_usage") is True
@@ -51,11 +55,19 @@ def read_conversation(protocol: Protocol, body: Mapping[str, Any]) -> Conversati
         tools=tuple(_tools(body, items)),
         results=tuple(text for item in items for text in _results(item)),
         include_usage=asked or protocol != "openai-chat",
+        answer_schema=_answer_schema(body.get("generationConfig")),
     )
 
 
-def _is_responses(protocol: Protocol) -> bool:
-    return protocol == "openai-responses"
+_ITEMS: Mapping[Protocol, str] = {"openai-responses": "input", "gemini": "contents"}
+
+
+def _answer_schema(settings: object) -> Mapping[str, Any] | None:
+    """gemini's CLI asks for JSON when it chooses among models by itself."""
+    if not isinstance(settings, Mapping) or settings.get("responseMimeType") != "application/json":
+        return None
+    schema = settings.get("responseJsonSchema", settings.get("responseSchema"))
+    return schema if isinstance(schema, Mapping) else {}
 
 
 def _task(texts: list[str]) -> str:
@@ -72,6 +84,9 @@ def _task(texts: list[str]) -> str:
 def _user_texts(item: Mapping[str, Any]) -> Iterator[str]:
     if item.get("role") == "user":
         yield from _texts(item.get("content"), ("text", "input_text"))
+        for part in _list(item.get("parts")):
+            if isinstance(part.get("text"), str):
+                yield part["text"]
 
 
 def _results(item: Mapping[str, Any]) -> Iterator[str]:
@@ -84,6 +99,11 @@ def _results(item: Mapping[str, Any]) -> Iterator[str]:
         for block in _list(item.get("content")):
             if block.get("type") == "tool_result":
                 yield "\n".join(_texts(block.get("content"), ("text",)))
+        for part in _list(item.get("parts")):
+            answer = part.get("functionResponse")
+            given = answer.get("response") if isinstance(answer, Mapping) else None
+            if isinstance(given, Mapping):
+                yield "\n".join(value for value in given.values() if isinstance(value, str))
 
 
 def _tools(body: Mapping[str, Any], items: list[Mapping[str, Any]]) -> Iterator[Tool]:
@@ -96,6 +116,9 @@ def _tools(body: Mapping[str, Any], items: list[Mapping[str, Any]]) -> Iterator[
             namespace = tool.get("name")
             for inner in _list(tool.get("tools")):
                 yield from _tool(inner, namespace if isinstance(namespace, str) else "")
+        elif "functionDeclarations" in tool:
+            for inner in _list(tool.get("functionDeclarations")):
+                yield from _tool(inner, "")
         else:
             yield from _tool(tool, "")
 
@@ -104,7 +127,8 @@ def _tool(tool: Mapping[str, Any], namespace: str) -> Iterator[Tool]:
     function = tool.get("function")
     described = function if isinstance(function, Mapping) else tool
     name = described.get("name")
-    schema = described.get("parameters", described.get("input_schema"))
+    schemas = (described.get(key) for key in ("parameters", "input_schema", "parametersJsonSchema"))
+    schema = next((found for found in schemas if found is not None), None)
     if isinstance(name, str):
         yield Tool(
             name,

@@ -65,7 +65,7 @@ def next_turn(conversation: Conversation) -> Turn:
     if not 400 <= status <= 599:
         status = 200
     if not conversation.tools:
-        return Turn("Rehearsal", None, delay, silence, status)
+        return Turn(_words(conversation.answer_schema), None, delay, silence, status)
     command = directives.get("command") or report_command()
     call = None
     if not conversation.results or "loop" in directives:
@@ -76,6 +76,15 @@ def next_turn(conversation: Conversation) -> Turn:
     else:
         text = _closing(conversation.results)
     return Turn(text, call, delay, silence, status)
+
+
+def _words(schema: Mapping[str, Any] | None) -> str:
+    """What is said where there is nothing to do, as JSON where that is wanted."""
+    if schema is None:
+        return "Rehearsal"
+    properties = schema.get("properties")
+    members = properties.items() if isinstance(properties, Mapping) else ()
+    return json.dumps({key: _FILLERS.get(_type(kind), "rehearsal") for key, kind in members})
 
 
 def _directives(task: str) -> dict[str, str]:
@@ -157,4 +166,4 @@ def _type(schema: object) -> str:
     kind = schema.get("type") if isinstance(schema, Mapping) else schema
     if isinstance(kind, list):
         kind = next((one for one in kind if one != "null"), "string")
-    return kind if isinstance(kind, str) else "string"
+    return kind.lower() if isinstance(kind, str) else "string"  # Google shouts its types
