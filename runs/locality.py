@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import shutil
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
 from runs.box import runtime_directory
 from runs.engines.base import Engine
 
+PROBE_S = 5.0  # how long a probe under way is waited for when everything ends
 # what decides which daemon a client talks to
 _ENDPOINT = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINER_HOST", "CONTAINERS_CONF")
 
@@ -29,10 +33,22 @@ async def require_usable(engine: Engine, *, relayed: bool) -> None:
         return
     if relayed and shutil.which(engine.cli):
         # before `ready`, which can wait long for a daemon that is remote
-        await engine.require_local(directory=runtime_directory())
+        await _to_the_end(engine.require_local(directory=runtime_directory()))
     await engine.ready()
     mark.parent.mkdir(mode=0o700, exist_ok=True)
     mark.touch(mode=0o600)
+
+
+async def _to_the_end(probing: Coroutine[Any, Any, None]) -> None:
+    """Await a probe; cancelled, still let it finish: broken off, it would leave its container."""
+    task = asyncio.ensure_future(probing)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task}, timeout=PROBE_S)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
 
 
 def _mark(engine: Engine, kind: str) -> Path:

@@ -137,6 +137,29 @@ def test_a_signal_while_it_starts_leaves_nothing(docker: Installation, when_s: f
     docker.nothing_left()
 
 
+def test_a_signal_during_the_probe_for_a_local_daemon_leaves_no_probe(docker: Installation):
+    """Its container carries no run's label, so no later command would find it."""
+    begun = threading.Event()
+
+    def rule(asked: Asked) -> str | None:
+        if asked.creates:
+            begun.set()
+            time.sleep(0.5)
+        return None
+
+    with door_before(docker) as door:
+        door.rule = rule
+        going = docker.start(*docker.words(WAIT))
+        assert begun.wait(20)
+        done = going.signal(signal.SIGINT).end()
+        made = sum(asked.creates for asked in door.seen)
+        removed = {asked.removes for asked in door.seen} - {""}
+
+    assert done.code == 130
+    assert made == len(removed) == 1
+    docker.nothing_left()
+
+
 # -- from another process -------------------------------------------------------------------------
 
 
