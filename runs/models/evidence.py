@@ -63,6 +63,10 @@ class RelayCall(models.Model):
     reasoning_tokens = models.BigIntegerField(null=True, blank=True)
     raw_usage = models.JSONField(default=dict)
     reported_cost_usd = models.FloatField(null=True, blank=True)
+    cost_usd = models.FloatField(null=True, blank=True)
+    cost_kind = models.CharField(max_length=11, blank=True)  # exact, reported, lower_bound, unknown
+    clamped = models.BooleanField(default=False)
+    body_file = models.CharField(max_length=1000, blank=True)  # what was sent, where it was logged
 
     class Meta:
         ordering: ClassVar[list[str]] = ["sequence"]
@@ -72,3 +76,30 @@ class RelayCall(models.Model):
 
     def __str__(self) -> str:
         return f"call {self.sequence} of run {self.run_id}"
+
+
+class EgressAttempt(models.Model):
+    """One use of a sealed run's egress door, let through or not."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="egress_attempts")
+    sequence = models.PositiveIntegerField()
+    host = models.CharField(max_length=300, blank=True)  # empty: the request could not be read
+    port = models.PositiveIntegerField(default=0)
+    address = models.CharField(max_length=60, blank=True)
+    allowed = models.BooleanField()
+    listed = models.BooleanField(default=False)
+    reason = models.CharField(max_length=500, blank=True)
+    flag = models.CharField(max_length=400, blank=True)  # what would allow it
+    bytes_out = models.BigIntegerField(default=0)
+    bytes_in = models.BigIntegerField(default=0)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["sequence"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(name="egressattempt_order", fields=["run", "sequence"])
+        ]
+
+    def __str__(self) -> str:
+        return f"way out {self.sequence} of run {self.run_id}"

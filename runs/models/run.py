@@ -229,6 +229,10 @@ class Run(models.Model):
     first_call_at = models.DateTimeField(null=True, blank=True)
     calls_relayed = models.PositiveIntegerField(default=0)
     calls_refused = models.PositiveIntegerField(default=0)
+    calls_clamped = models.PositiveIntegerField(default=0)
+    spent_usd = models.FloatField(default=0)  # as far as it is known
+    spent_is_lower_bound = models.BooleanField(default=False)
+    spent_tokens = models.BigIntegerField(default=0)
     calls_completed = models.PositiveIntegerField(default=0)
 
     objects = RunQuerySet.as_manager()
