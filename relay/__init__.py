@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from relay.app import create_app
+    from relay.bodies import BodyLog
     from relay.credential import Credential, InvalidCredential
+    from relay.destinations import InvalidHost, egress_rules
+    from relay.egress import EgressAttempt, EgressRules, serving_egress
     from relay.endpoints import Endpoint, InvalidUpstream
     from relay.policy import Policy
+    from relay.preflight import KeyCheck, check_key
     from relay.providers import (
         InvalidProvider,
         Provider,
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
         provider_names,
         with_upstream,
     )
+    from relay.proxies import InvalidProxy
     from relay.records import CallRecord, Ledger, Protocol, Usage
     from relay.rehearsal import create_rehearsal_app
     from relay.server import serving
@@ -30,11 +35,19 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "create_app": "app",
+    "BodyLog": "bodies",
     "Credential": "credential",
     "InvalidCredential": "credential",
+    "InvalidHost": "destinations",
+    "egress_rules": "destinations",
+    "EgressAttempt": "egress",
+    "EgressRules": "egress",
+    "serving_egress": "egress",
     "Endpoint": "endpoints",
     "InvalidUpstream": "endpoints",
     "Policy": "policy",
+    "KeyCheck": "preflight",
+    "check_key": "preflight",
     "InvalidProvider": "providers",
     "Provider": "providers",
     "Route": "providers",
@@ -42,6 +55,7 @@ _MODULES = {
     "get_provider": "providers",
     "provider_names": "providers",
     "with_upstream": "providers",
+    "InvalidProxy": "proxies",
     "CallRecord": "records",
     "Ledger": "records",
     "Protocol": "records",
@@ -52,12 +66,18 @@ _MODULES = {
 }
 
 __all__ = [
+    "BodyLog",
     "CallRecord",
     "Credential",
+    "EgressAttempt",
+    "EgressRules",
     "Endpoint",
     "InvalidCredential",
+    "InvalidHost",
     "InvalidProvider",
+    "InvalidProxy",
     "InvalidUpstream",
+    "KeyCheck",
     "Ledger",
     "Policy",
     "Protocol",
@@ -66,11 +86,14 @@ __all__ = [
     "UnknownProvider",
     "Usage",
     "bind_unix",
+    "check_key",
     "create_app",
     "create_rehearsal_app",
+    "egress_rules",
     "get_provider",
     "provider_names",
     "serving",
+    "serving_egress",
     "with_upstream",
 ]
 

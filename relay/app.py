@@ -1,9 +1,9 @@
 """The relay: an ASGI application that forwards the calls of one run to one provider.
 
-It forwards and does not translate. A call goes through four stages: the gate (token, route,
-framing), its body (read whole, within limits), the provider, and the way back (each piece as it
-arrives, unchanged, with the meter looking on). Every request ends as one record in the ledger,
-however it ends.
+It forwards and does not translate. A call goes through five stages: the gate (token, route,
+framing), its body (read whole, within limits, judged where a policy says so), its turn (where
+there is a budget), the provider, and the way back (each piece as it arrives, unchanged, with the
+meter looking on). Every request ends as one record in the ledger, however it ends.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ import logging
 import time
 from typing import Any
 
-import msgspec
-
 from relay.admission import Admitted, Gate, Refusal
 from relay.asgi import Headers, Receive, Scope, Send
+from relay.budget import Reservation
 from relay.connection import UpstreamError, UpstreamSilent
 from relay.credential import Credential
 from relay.headers import Outgoing, returning, value_of
+from relay.judging import Body
 from relay.meter import Meter
 from relay.policy import Policy
 from relay.protocols import dialect
 from relay.protocols.reading import name as model_name
 from relay.records import CallRecord, Ledger, Protocol
+from relay.rules import judge, read_asked, with_usage_option
+from relay.spending import Ask, Outcome, Spending
 from relay.upstream import Exchange, UpstreamClient
 
 _log = logging.getLogger(__name__)
@@ -37,13 +39,6 @@ class ClientLeft(Exception):
 
 class AnswerCut(Exception):
     """The provider's answer stopped in the middle; the client's connection must stop too."""
-
-
-class _Asked(msgspec.Struct):
-    model: Any = None
-
-
-_asked = msgspec.json.Decoder(_Asked)
 
 
 def create_app(policy: Policy, credential: Credential | None, token: str, ledger: Ledger) -> Relay:
@@ -75,8 +70,10 @@ class Relay:
             connect_timeout_s=policy.connect_timeout_s,
             idle_timeout_s=policy.idle_timeout_s,
         )
-        self._gate = Gate(policy.provider, token)
+        self.spending = Spending(policy, ledger)
+        self._gate = Gate(policy.provider, token, policy.extra_routes)
         self._outgoing = Outgoing(policy.provider, policy.endpoint.authority, credential)
+        self.model_calls = 0  # that went out
         self._buffered = 0  # request body bytes held by all calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -126,6 +123,10 @@ class _Call:
         self._body = b""
         self._held = 0  # bytes of it counted against the relay's limit
         self._meter: Meter | None = None
+        self._ask: Ask | None = None
+        self._outcome = Outcome()
+        self._reservation: Reservation | None = None
+        self._is_gone = False  # the client left, and its answer is read for the meter only
         self._ledger.sequence += 1
         self.record = CallRecord(
             sequence=self._ledger.sequence,
@@ -158,17 +159,72 @@ class _Call:
         admitted = self._relay.admit(self._scope, self._headers)
         self.record.protocol = admitted.route.protocol
         self._body = await self._read_body()
-        if self.record.protocol:
-            self.record.model_asked = _model_asked(self._body)
+        body = self._judge(admitted)
         exchange = self._relay.client.exchange()
         gone = asyncio.ensure_future(self._until_gone())
-        gone.add_done_callback(lambda _: exchange.interrupt(ClientLeft()))
         try:
-            self._ledger.relayed += 1
+            if body is not None:
+                await self._take_turn(admitted, body, gone)
+            gone.add_done_callback(lambda _: self._client_left(exchange))
+            self._count(admitted)
             await self._relay_call(exchange, admitted)
         finally:
+            self._outcome.sent = exchange.is_sent
             exchange.close()
             gone.cancel()
+
+    # -- what goes out, and when -------------------------------------------------------------------
+    def _judge(self, admitted: Admitted) -> Body | None:
+        """Apply the policy to the body; None when it is not for a policy to judge."""
+        policy, record = self._policy, self.record
+        protocol = record.protocol
+        if protocol is None:
+            if not (self._body and (policy.allow_models or policy.max_tokens_cap)):
+                return None
+        else:
+            asked = read_asked(self._body)
+            record.model_asked = admitted.model or model_name(asked.model)
+            if not policy.judges_bodies:
+                if policy.provider.adds_usage_option and protocol == "openai-chat":
+                    self._body = with_usage_option(self._body) if asked.stream else self._body
+                self._ask = Ask.of(record.model_asked, protocol, self._body)
+                return None
+        body, record.clamped = judge(policy, admitted, self._body)
+        self._body = body.encoded()
+        if protocol is not None:
+            self._ask = Ask.of(record.model_asked, protocol, self._body)
+        return body
+
+    async def _take_turn(self, admitted: Admitted, body: Body, gone: asyncio.Future[None]) -> None:
+        spending = self._relay.spending
+        self._reservation = await spending.reserve(admitted, body, gone)
+        if gone.done():
+            raise ClientLeft
+        if spending.limit(self._reservation, admitted, body):
+            self.record.clamped = True
+            self._body = body.encoded()
+
+    def _count(self, admitted: Admitted) -> None:
+        ledger, limit = self._ledger, self._policy.max_calls
+        if admitted.route.protocol is not None:
+            if limit is not None and self._relay.model_calls >= limit:
+                raise Refusal(
+                    403,
+                    "max-calls",
+                    f"this run has made its {limit} calls; a higher --max-calls would allow more",
+                )
+            self._relay.model_calls += 1
+        ledger.relayed += 1
+        ledger.clamped += self.record.clamped
+
+    def _client_left(self, exchange: Exchange) -> None:
+        """Under a budget the answer is read on for a while: its end tells what it cost."""
+        if self._reservation is None or not exchange.is_sent or exchange.is_closed:
+            exchange.interrupt(ClientLeft())
+            return
+        self._is_gone = True
+        loop = asyncio.get_running_loop()
+        loop.call_later(self._policy.drain_timeout_s, exchange.interrupt, ClientLeft())
 
     async def _until_gone(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
@@ -247,13 +303,16 @@ class _Call:
         record.first_byte_at = time.time()
         self._ledger.last_activity = time.monotonic()
         status, headers = exchange.status, exchange.headers
-        record.status = status
+        self._outcome.status = status
         if record.protocol:
             self._meter = Meter(
                 record.protocol,
                 value_of(headers, b"content-type"),
                 value_of(headers, b"content-encoding"),
             )
+        if self._is_gone:
+            return
+        record.status = status
         await self._send(
             {
                 "type": "http.response.start",
@@ -268,10 +327,14 @@ class _Call:
         while more:
             piece, more = await exchange.read()
             ledger.last_activity = time.monotonic()
-            await self._send({"type": "http.response.body", "body": piece, "more_body": more})
-            record.bytes_out += len(piece)
+            if not self._is_gone:
+                await self._send({"type": "http.response.body", "body": piece, "more_body": more})
+                record.bytes_out += len(piece)
             if meter is not None:
                 meter.feed(piece)
+        self._outcome.whole = True
+        if self._is_gone:
+            raise ClientLeft
         record.completed = record.protocol is not None and 200 <= exchange.status < 300
 
     async def _upstream_failed(self, error: UpstreamError) -> None:
@@ -322,6 +385,7 @@ class _Call:
             record.raw_usage = meter.raw
             if self._policy.provider.reports_cost:
                 record.reported_cost_usd = meter.reported_cost_usd
+        self._relay.spending.settle(record, self._ask, self._outcome, meter, self._reservation)
         if record.completed:
             ledger.completed += 1
         if ledger.on_call is not None:
@@ -334,11 +398,3 @@ class _Call:
 
 def _too_large(limit: int) -> Refusal:
     return Refusal(413, "body-size", f"a request body may have {limit} bytes")
-
-
-def _model_asked(body: bytes) -> str:
-    """The model a body names, if it can be read; nothing is judged by it."""
-    try:
-        return model_name(_asked.decode(body).model)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return ""

@@ -6,7 +6,6 @@ never raises because of what a provider sent: what it cannot read, it does not r
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
@@ -14,7 +13,7 @@ import msgspec
 
 from relay.decoding import Decode, Undecodable, decoder
 from relay.protocols import dialect
-from relay.protocols.reading import MAX_USAGE_BYTES, merge_totals, usage_object
+from relay.protocols.reading import MAX_USAGE_BYTES, count, merge_totals, money, usage_object
 from relay.records import Protocol, Usage
 
 MAX_LINE_BYTES = 16 * 1024 * 1024  # of a stream
@@ -46,6 +45,7 @@ class Meter:
         self._rest = bytearray()  # an unfinished line, or the document so far
         self._overflowed = False
         self._seen_data = False
+        self._is_final = False  # a usage object was seen that no later one will add to
         if content_encoding.strip():
             try:
                 self._decode = decoder(content_encoding)
@@ -58,12 +58,36 @@ class Meter:
         return self._dialect.usage(self.raw) if self.raw else None
 
     @property
+    def is_complete(self) -> bool:
+        """Whether an answer that ended here has told all of its usage."""
+        usage = self.usage
+        return (
+            self._is_final
+            and usage is not None
+            and usage.input_tokens is not None
+            and usage.output_tokens is not None
+        )
+
+    @property
     def reported_cost_usd(self) -> float | None:
-        """The `cost` in the usage object, when it is a sum of money."""
-        cost = self.raw.get("cost")
-        if isinstance(cost, bool) or not isinstance(cost, int | float):
-            return None
-        return float(cost) if math.isfinite(cost) and cost >= 0 else None
+        """The `cost` in the usage object, when it is a sum of money.
+
+        Of a caller who brought their own key to OpenRouter, `cost` is only its fee; what the
+        model's provider takes stands beside it.
+        """
+        cost = money(self.raw.get("cost"))
+        if self.raw.get("is_byok") is not True or cost is None:
+            return cost
+        details = self.raw.get("cost_details")
+        beside = details.get("upstream_inference_cost") if isinstance(details, dict) else None
+        upstream = money(beside)
+        return None if upstream is None else cost + upstream
+
+    @property
+    def has_extras(self) -> bool:
+        """Whether the provider ran tools of its own, which it charges for beside the tokens."""
+        used = self.raw.get("server_tool_use")
+        return isinstance(used, dict) and any(count(value) != 0 for value in used.values())
 
     def feed(self, piece: bytes) -> None:
         """Look at the next bytes of the answer, as they came."""
@@ -135,6 +159,7 @@ class Meter:
             return
         self.model = self.model or reading.model
         if reading.usage:
+            self._is_final = self._is_final or reading.is_final
             self.raw = merge_totals(self.raw, reading.usage)
 
     def _look_at_end(self, end: bytes) -> None:
@@ -143,6 +168,7 @@ class Meter:
             usage = _object_at(end, found.end())
             if usage and self._dialect.usage(usage) != Usage():
                 self.raw = usage
+                self._is_final = True
                 return
 
 

@@ -142,6 +142,23 @@ def load_providers(text: str) -> dict[str, Provider]:
     return {name: _provider(name, record) for name, record in document.items()}
 
 
+def route_at(path: str, protocol: str | None, accepts: frozenset[TokenHeader]) -> Route:
+    """A route that an operator adds by hand.
+
+    Args:
+        protocol: what its calls speak; None when they are no model calls.
+        accepts: where the run token may stand.
+
+    Raises:
+        InvalidProvider: the path is not canonical, or there is no such protocol.
+    """
+    methods = ["POST"] if protocol else ["GET", "POST"]
+    record: dict[str, Any] = {"path": path, "methods": methods, "accepts": sorted(accepts)}
+    if protocol is not None:
+        record["protocol"] = protocol
+    return _route("your own", record)
+
+
 @functools.cache
 def _shipped() -> Mapping[str, Provider]:
     return load_providers(resources.files("relay").joinpath("providers.toml").read_text("utf-8"))

@@ -198,6 +198,15 @@ class Exchange:
         """In the order they came, names in lower case, duplicates kept."""
         return self._held().headers
 
+    @property
+    def is_sent(self) -> bool:
+        """Whether the provider may have seen some of the request."""
+        return self._connection is not None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
     async def send(self, method: bytes, target: bytes, headers: Headers, body: bytes) -> None:
         """Send the request and wait for the head of its response.
 

@@ -13,7 +13,8 @@ from typing import Any
 from django.conf import settings
 
 from runs.box import runtime_directory
-from runs.engines.base import Engine
+from runs.engines.base import LABEL_INSTALL, Engine
+from runs.installation import install_id
 
 PROBE_S = 5.0  # how long a probe under way is waited for when everything ends
 # what decides which daemon a client talks to
@@ -33,7 +34,8 @@ async def require_usable(engine: Engine, *, relayed: bool) -> None:
         return
     if relayed and shutil.which(engine.cli):
         # before `ready`, which can wait long for a daemon that is remote
-        await _to_the_end(engine.require_local(directory=runtime_directory()))
+        labels = {LABEL_INSTALL: install_id()}
+        await _to_the_end(engine.require_local(directory=runtime_directory(), labels=labels))
     await engine.ready()
     mark.parent.mkdir(mode=0o700, exist_ok=True)
     mark.touch(mode=0o600)

@@ -15,6 +15,8 @@ import msgspec
 from relay.protocols.reading import Reading, count, detail, name, usage_object
 from relay.records import Usage
 
+BOUND: tuple[tuple[str, ...], ...] = (("max_tokens",),)
+
 # The types its clients know; they decide by these whether a call is worth repeating.
 _TYPES = {
     400: "invalid_request_error",
@@ -52,7 +54,7 @@ def read(document: bytes) -> Reading:
     event = _decoder.decode(document)
     inner = event.message
     if inner is not None:
-        return Reading(name(inner.model), usage_object(inner.usage))
+        return Reading(name(inner.model), usage_object(inner.usage), is_final=False)
     return Reading(name(event.model), usage_object(event.usage))
 
 
@@ -60,11 +62,13 @@ def usage(raw: Mapping[str, Any]) -> Usage:
     fresh = count(raw.get("input_tokens"))
     cache_read = count(raw.get("cache_read_input_tokens"))
     cache_write = count(raw.get("cache_creation_input_tokens"))
+    hour_writes = detail(raw, "cache_creation", "ephemeral_1h_input_tokens")
     total = None if fresh is None else fresh + (cache_read or 0) + (cache_write or 0)
     return Usage(
         input_tokens=total,
         cache_read_tokens=cache_read,
         cache_write_tokens=cache_write,
+        cache_write_1h_tokens=hour_writes,
         output_tokens=count(raw.get("output_tokens")),
         reasoning_tokens=detail(raw, "output_tokens_details", "thinking_tokens"),
     )

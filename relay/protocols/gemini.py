@@ -16,7 +16,7 @@ import msgspec
 from relay.protocols.reading import Reading, count, name, usage_object
 from relay.records import Usage
 
-BOUND = (
+BOUND: tuple[tuple[str, ...], ...] = (
     ("generationConfig", "maxOutputTokens"),
     ("generationConfig", "max_output_tokens"),
     ("generation_config", "max_output_tokens"),

@@ -14,6 +14,9 @@ import msgspec
 from relay.protocols.reading import Reading, count, detail, name, usage_object
 from relay.records import Usage
 
+# The older spelling counts too: some providers refuse a request that has both.
+BOUND: tuple[tuple[str, ...], ...] = (("max_completion_tokens",), ("max_tokens",))
+
 _TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",

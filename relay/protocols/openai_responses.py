@@ -15,7 +15,9 @@ from relay.protocols.openai_chat import refusal
 from relay.protocols.reading import Reading, count, detail, name, usage_object
 from relay.records import Usage
 
-__all__ = ["read", "refusal", "usage"]
+__all__ = ["BOUND", "read", "refusal", "usage"]
+
+BOUND: tuple[tuple[str, ...], ...] = (("max_output_tokens",),)
 
 
 class _Response(msgspec.Struct):

@@ -11,6 +11,7 @@ import msgspec
 MAX_USAGE_BYTES = 16 * 1024  # an object larger than this is no usage object
 _MAX_OBJECTS = 64
 _MAX_COUNT = 2**53
+_MAX_MONEY = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Reading:
 
     model: str = ""
     usage: Mapping[str, Any] | None = None
+    is_final: bool = True  # False: a later event will tell more
 
 
 def usage_object(raw: msgspec.Raw | None) -> dict[str, Any] | None:
@@ -44,6 +46,13 @@ def count(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MAX_COUNT:
         return None
     return value
+
+
+def money(value: object) -> float | None:
+    """A sum of money, or None when it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < _MAX_MONEY else None
 
 
 def detail(raw: Mapping[str, Any], group: str, key: str) -> int | None:

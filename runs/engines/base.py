@@ -121,14 +121,19 @@ class Engine(ABC):
 
     @abstractmethod
     async def require_local(
-        self, facts: EngineFacts | None = None, *, directory: Path | None = None
+        self,
+        facts: EngineFacts | None = None,
+        *,
+        directory: Path | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         """Raise EngineUnavailable when a relayed run cannot work on this daemon.
 
         It is remote or in a virtual machine: found by its endpoint, its kernel, and a probe file
         and a probe socket in `directory` (where the relay's sockets will be; default: the
         temporary directory) through a mount, within two seconds, needing no image of ours. It may
-        be called before `ready`, which can wait long for a remote daemon. That a socket there
+        be called before `ready`, which can wait long for a remote daemon. What a probe makes
+        carries `labels`, so that one broken off can be found. That a socket there
         also *answers* is proved by the link's own probe, at the start of every run.
         """
 

@@ -85,7 +85,11 @@ class Docker(CliEngine):
         )
 
     async def require_local(
-        self, facts: EngineFacts | None = None, *, directory: Path | None = None
+        self,
+        facts: EngineFacts | None = None,
+        *,
+        directory: Path | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         endpoint = await self.endpoint()
         if why := locality.endpoint_is_elsewhere(endpoint):
@@ -93,7 +97,7 @@ class Docker(CliEngine):
         info = await self.info()
         if why := locality.kernel_is_another(info.operating_system, info.kernel_version, endpoint):
             raise EngineUnavailable(why)
-        await locality.probe_mount(self, endpoint, directory)
+        await locality.probe_mount(self, endpoint, directory, labels or {})
 
     async def info(self) -> DockerInfo:
         """Ask the daemon. A client exits 0 for some unreachable daemons: no version, no answer."""

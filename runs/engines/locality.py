@@ -15,10 +15,11 @@ import shutil
 import socket
 import tarfile
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from runs.engines.arguments import mount_argument
+from runs.engines.arguments import label_arguments, mount_argument
 from runs.engines.base import LABEL_ROLE, EngineError, EngineUnavailable, Mount
 from runs.engines.process import Completed, last_line, printable
 
@@ -65,7 +66,9 @@ def kernel_is_another(operating_system: str, kernel: str, endpoint: str) -> str:
     return ""
 
 
-async def probe_mount(engine: Caller, endpoint: str, directory: Path | None) -> None:
+async def probe_mount(
+    engine: Caller, endpoint: str, directory: Path | None, labels: Mapping[str, str]
+) -> None:
     """Have the daemon show a fresh file and socket of `directory` through a mount.
 
     Raises EngineUnavailable if it sees none or others, EngineError if it could not be asked.
@@ -77,7 +80,8 @@ async def probe_mount(engine: Caller, endpoint: str, directory: Path | None) -> 
         nonce = secrets.token_hex(16)
         (folder / "file").write_text(nonce)
         _bind_in(folder, listener)
-        await _probe(engine, folder, nonce, endpoint)
+        marked = {**labels, LABEL_ROLE: "probe"}
+        await _probe(engine, folder, nonce, endpoint, marked)
     finally:
         listener.close()
         await asyncio.to_thread(shutil.rmtree, folder, True)
@@ -92,26 +96,35 @@ def _bind_in(folder: Path, listener: socket.socket) -> None:
         os.close(descriptor)
 
 
-async def _probe(engine: Caller, folder: Path, nonce: str, endpoint: str) -> None:
+async def _probe(
+    engine: Caller, folder: Path, nonce: str, endpoint: str, labels: Mapping[str, str]
+) -> None:
     tar = folder / "image.tar"
     with tarfile.open(tar, "w") as image:
         entry = tarfile.TarInfo("probe")
         entry.type = tarfile.DIRTYPE
         image.addfile(entry)
-    role = f"{LABEL_ROLE}=probe"
-    made = await engine.call("import", "--change", f"LABEL {role}", str(tar), timeout_s=_PROBE_S)
+    marks = " ".join(f'{name}="{value}"' for name, value in labels.items())
+    made = await engine.call("import", "--change", f"LABEL {marks}", str(tar), timeout_s=_PROBE_S)
     if made.code != 0:
         raise EngineError(f"cannot make the probe image: {last_line(made.stderr)}")
     try:
-        await _probe_with(engine, made.text, folder, nonce, endpoint)
+        await _probe_with(engine, made.text, folder, nonce, endpoint, labels)
     finally:
         await engine.call("image", "rm", "--force", made.text)
 
 
-async def _probe_with(engine: Caller, image: str, folder: Path, nonce: str, endpoint: str) -> None:
+async def _probe_with(
+    engine: Caller,
+    image: str,
+    folder: Path,
+    nonce: str,
+    endpoint: str,
+    labels: Mapping[str, str],
+) -> None:
     mount = mount_argument(Mount(str(folder), "/probe"))
-    role = f"{LABEL_ROLE}=probe"
-    words = ("create", "--label", role, "--network", "none", "--mount", mount, image, "/none")
+    marked = label_arguments(labels)
+    words = ("create", *marked, "--network", "none", "--mount", mount, image, "/none")
     made = await engine.call(*words, timeout_s=_PROBE_S)
     if made.code != 0:
         if "does not exist" in made.stderr:

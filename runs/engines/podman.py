@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from asyncio.subprocess import Process
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -83,7 +83,11 @@ class Podman(CliEngine):
         )
 
     async def require_local(
-        self, facts: EngineFacts | None = None, *, directory: Path | None = None
+        self,
+        facts: EngineFacts | None = None,
+        *,
+        directory: Path | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         # A local podman is no daemon: its containers are made by a child of this very process.
         info = await self.info()

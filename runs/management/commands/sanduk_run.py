@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from runs import duration, narration, report
+from runs import duration, keys, narration, report
 from runs.console import Terminal
 from runs.lifecycle import execute, exit_code, start_here
 from runs.management.detach import detach
@@ -60,6 +60,8 @@ class Command(SandukCommand):
         plan = make_plan(order_from(options))
         if options["dry_run"]:
             return self._describe(plan, as_json=options["json"])
+        if plan.provider is not None:
+            keys.provider_key(plan.provider)  # a missing one is told before anything is made
         _check_outputs(options)
         if options["detach"]:
             return detach(plan, self)
