@@ -99,9 +99,9 @@ class Relay:
         if route is not None and route.protocol:
             return route.protocol
         offered = self.policy.provider.protocols
-        if "anthropic-messages" in offered and (
-            len(offered) == 1 or any(name == b"anthropic-version" for name, _ in headers)
-        ):
+        if len(offered) == 1:
+            return offered[0]
+        if "anthropic-messages" in offered and any(n == b"anthropic-version" for n, _ in headers):
             return "anthropic-messages"
         return "openai-chat"
 

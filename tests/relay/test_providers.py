@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from relay import InvalidUpstream, get_provider, provider_names, with_upstream
 from relay.endpoints import Endpoint, is_loopback, parse_endpoint
 from relay.providers import InvalidProvider, UnknownProvider, load_providers
+from relay.records import Protocol
 
 
 def routes(name):
@@ -43,15 +46,17 @@ def test_each_provider_has_exactly_its_routes():
 
 def test_rehearsal_serves_every_protocol_and_needs_no_key():
     rehearsal = get_provider("rehearsal")
-    assert set(rehearsal.protocols) == {"anthropic-messages", "openai-chat", "openai-responses"}
+    assert set(rehearsal.protocols) == set(get_args(Protocol))
     assert not rehearsal.needs_key
     assert rehearsal.default_model == "rehearsal"
 
 
-def test_only_messages_calls_may_carry_a_query():
+def test_only_messages_calls_and_googles_streams_may_carry_a_query():
     for name in provider_names():
         for route in get_provider(name).routes:
-            assert route.query == ({"beta"} if "/messages" in route.path else frozenset())
+            expected = {"beta"} if "/messages" in route.path else set()
+            expected |= {"alt"} if ":streamGenerateContent" in route.path else set()
+            assert route.query == expected
 
 
 def test_an_unknown_provider_is_refused_naming_the_known_ones():
