@@ -150,7 +150,8 @@ async def test_a_call_that_gives_up_waiting_lets_the_next_one_go():
     big = account.reserve(usd(5))
     small = account.reserve(usd(0.1))
     assert not small.granted
-    account.settle(big)
+    for _ in range(2):
+        account.settle(big)
     assert small.granted
     assert account.spent.usd == 0
 
