@@ -16,6 +16,7 @@ from typing import Any
 
 from relay.admission import Admitted, Gate, Refusal
 from relay.asgi import Headers, Receive, Scope, Send
+from relay.bodies import BodyLog
 from relay.budget import Reservation
 from relay.connection import UpstreamError, UpstreamSilent
 from relay.credential import Credential
@@ -41,30 +42,43 @@ class AnswerCut(Exception):
     """The provider's answer stopped in the middle; the client's connection must stop too."""
 
 
-def create_app(policy: Policy, credential: Credential | None, token: str, ledger: Ledger) -> Relay:
+def create_app(
+    policy: Policy,
+    credential: Credential | None,
+    token: str,
+    ledger: Ledger,
+    bodies: BodyLog | None = None,
+) -> Relay:
     """The relay of one run.
 
     Args:
         credential: the provider's key; None for a provider that needs none.
         token: the run token, which every request must carry.
         ledger: counts the calls and is handed each record when its call has ended.
+        bodies: where what is sent and what becomes of it is kept; its owner closes it.
 
     Raises:
         ValueError: the provider needs a key, or the token is empty.
     """
     if credential is None and policy.provider.needs_key:
         raise ValueError(f"provider {policy.provider.name} needs a key")
-    return Relay(policy, credential, token, ledger)
+    return Relay(policy, credential, token, ledger, bodies)
 
 
 class Relay:
     """See `create_app`. Close it with `aclose` in the event loop that used it."""
 
     def __init__(
-        self, policy: Policy, credential: Credential | None, token: str, ledger: Ledger
+        self,
+        policy: Policy,
+        credential: Credential | None,
+        token: str,
+        ledger: Ledger,
+        bodies: BodyLog | None,
     ) -> None:
         self.policy = policy
         self.ledger = ledger
+        self.bodies = bodies
         self.client = UpstreamClient(
             policy.endpoint,
             connect_timeout_s=policy.connect_timeout_s,
@@ -284,6 +298,8 @@ class _Call:
     async def _relay_call(self, exchange: Exchange, admitted: Admitted) -> None:
         method = self.record.method.encode()
         headers = self._relay.outgoing(self._headers)
+        if self._relay.bodies is not None and self._body:
+            self._relay.bodies.request(self.record.sequence, self._body, self.record.path)
         try:
             await exchange.send(method, admitted.target, headers, self._body)
             self._let_body_go()
@@ -388,6 +404,8 @@ class _Call:
         self._relay.spending.settle(record, self._ask, self._outcome, meter, self._reservation)
         if record.completed:
             ledger.completed += 1
+        if self._relay.bodies is not None:
+            self._relay.bodies.outcome(record)
         if ledger.on_call is not None:
             try:
                 ledger.on_call(record)
