@@ -6,7 +6,7 @@ import asyncio
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay.budget import Account, Amount, Budget, InvalidBudget, NothingLeft
@@ -204,6 +204,7 @@ class Call:
         return self.actual
 
 
+@settings(deadline=None)
 @given(calls=CALLS, limit=st.floats(0.1, 5), data=st.data())
 def test_whatever_happens_in_whatever_order_one_call_at_most_crosses_the_ceiling(
     calls, limit, data
@@ -234,6 +235,7 @@ def test_whatever_happens_in_whatever_order_one_call_at_most_crosses_the_ceiling
     asyncio.run(play())
 
 
+@settings(deadline=None)
 @given(
     worsts=st.lists(st.tuples(st.floats(0.01, 2), st.floats(0, 1)), max_size=20),
     limit=st.floats(0.1, 3),

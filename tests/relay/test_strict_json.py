@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay.strict_json import NotStrict, read_list, read_object, read_value
@@ -96,6 +96,7 @@ def written(draw):
     return pairs, f"{space()}{{{inner}}}{space()}".encode()
 
 
+@settings(deadline=None)
 @given(written())
 def test_an_object_passes_exactly_when_each_key_comes_once(case):
     pairs, text = case
@@ -107,6 +108,7 @@ def test_an_object_passes_exactly_when_each_key_comes_once(case):
         assert {key: read_value(bytes(raw)) for key, raw in members.items()} == dict(pairs)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_arbitrary_bytes_are_refused_in_words_or_read(text):
     for read in (read_object, read_value, read_list):
