@@ -45,7 +45,7 @@ class Command(SandukCommand):
             self.print(image.context.containerfile)
             return 0
         engine = get_engine(options["runtime"] or settings.SANDUK_RUNTIME or None)
-        console = Silent() if options["quiet"] else Terminal()
+        console = Terminal(quiet=options["quiet"])
         facts = asyncio.run(
             images.ensure(engine, image, console, rebuild=options["force"], pull=False)
         )
