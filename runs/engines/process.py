@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,9 +82,12 @@ async def start(
 
 
 async def end(process: Process) -> None:
-    """Kill a command that is not wanted any more and reap it."""
+    """Kill a command that is not wanted any more, and reap it.
+
+    Its whole group: a rootless podman does its work in a child, which would go on.
+    """
     with contextlib.suppress(ProcessLookupError):
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
 
 

@@ -16,7 +16,6 @@ from django.db import DatabaseError
 from runs.engines.base import EngineError
 from runs.home import prepare
 from runs.models import Run
-from runs.narration import spoken_outcome
 from runs.reconcile import reconcile
 from runs.refusal import Refusal
 from runs.visible import visible
@@ -138,7 +137,7 @@ class SandukCommand(BaseCommand):
     def _end_lost_runs(self) -> None:
         done = reconcile()
         for uid in done.ended:
-            outcome = spoken_outcome(Run.objects.get(uid=uid))
+            outcome = Run.objects.get(uid=uid).outcome.replace("_", " ")
             self.say(f"run {uid} had lost its process; it is ended as {outcome}")
         for trouble in done.troubles:
             self.say(trouble)

@@ -12,7 +12,7 @@ import recipes
 from runs import images
 from runs.agents import get_agent
 from runs.agents.base import AgentRefusal
-from runs.console import Silent, Terminal
+from runs.console import Terminal
 from runs.engines import get_engine
 from runs.management.terminal import SandukCommand, add_engine_flags
 from runs.plan import DEFAULT_AGENT, from_recipe
