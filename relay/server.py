@@ -138,7 +138,7 @@ class _HeadWithBody:
         elif self._is_first:
             self._is_first = False
             self._head = data
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
         elif self._head:
             head, self._head = self._head, b""
             self._transport.write(head + data)
@@ -146,7 +146,7 @@ class _HeadWithBody:
             self._transport.write(data)
 
     def close(self) -> None:
-        self._flush()
+        self.flush()
         self._transport.close()
 
     def forget(self) -> None:
@@ -156,7 +156,7 @@ class _HeadWithBody:
     def is_closing(self) -> bool:
         return self._transport.is_closing()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         head, self._head = self._head, b""
         if head and not self._transport.is_closing():
             self._transport.write(head)
@@ -274,7 +274,8 @@ class RelayProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         if self._open:
-            self._open.popleft()
+            # A response to HEAD has no body whose bytes would take its head along.
+            cast("_HeadWithBody", self._open.popleft().transport).flush()
         super().on_response_complete()
 
     # -- inside --------------------------------------------------------------------------------
