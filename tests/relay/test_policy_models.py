@@ -111,6 +111,7 @@ HARMLESS = [
     {"metadata": {"model": "dear"}},
     {"tools": [{"type": "function", "function": {"parameters": {"properties": {"model": "d"}}}}]},
     {"tools": [{"name": "pick", "input_schema": {"properties": {"model": {"enum": ["dear"]}}}}]},
+    {"tools": [{"type": "namespace", "tools": [{"name": "f", "parameters": {"model": "d"}}]}]},
     {"response_format": {"json_schema": {"schema": {"properties": {"model": {"const": "d"}}}}}},
     {"text": {"format": {"schema": {"model": "dear"}}}},
     {"input": [{"role": "user", "content": [{"type": "input_text", "text": "model"}]}]},

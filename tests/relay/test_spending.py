@@ -9,7 +9,8 @@ import pytest
 
 from relay.budget import Budget
 from relay.prices import load_prices
-from tests.relay.stand import plain, request, saying, saying_and_closing, sse, standing
+from relay.providers import get_provider
+from tests.relay.stand import TOKEN, plain, request, saying, saying_and_closing, sse, standing
 
 pytestmark = pytest.mark.anyio
 # One dollar for a million tokens, one for each output token: bodies weigh next to nothing.
@@ -636,6 +637,36 @@ async def test_calls_that_are_no_model_calls_are_neither_charged_nor_refused():
         told = await stand.post("/v1/messages/count_tokens", json={"model": "new"})
         assert told.status_code == 200
         assert (await stand.record(3)).cost_kind is None
+
+
+MODEL_CALLS = [
+    (name, route.path.replace("{model}", "m"))
+    for name in ("anthropic", "openai", "openrouter", "openai-compat", "gemini")
+    for route in get_provider(name).routes
+    if route.protocol
+]
+
+
+@pytest.mark.parametrize(("provider", "path"), MODEL_CALLS)
+async def test_no_route_is_left_out_of_the_count(provider, path):
+    """litellm#38176: what told nothing of its usage keeps its reservation, on every protocol."""
+    prices = load_prices(f"[{provider}]\nm = {{ input = 1, output = 1 }}")
+    async with standing(replying({}), provider, prices=prices, budget=Budget(usd=0.001)) as stand:
+        headers = {"x-goog-api-key": TOKEN}
+        assert (await stand.post(path, json={"model": "m"}, headers=headers)).status_code == 200
+        assert (await stand.record()).cost_kind == "unknown"
+        assert (await stand.post(path, json={"model": "m"}, headers=headers)).status_code == 402
+
+
+async def test_a_call_its_client_left_counts_as_one():
+    """openclaw/lobster#131: a client that gives up and tries again is stopped by the number."""
+    go_on = asyncio.Event()
+    async with standing(slowly(go_on), prices=PRICES, max_calls=2) as stand:
+        for _ in range(2):
+            await left_in_the_middle(stand, 50)
+        refused = await stand.post(json=asking())
+        assert (refused.status_code, refused.json()["error"]["rule"]) == (403, "max-calls")
+        go_on.set()
 
 
 async def test_under_a_budget_a_body_that_can_be_read_in_two_ways_is_refused():
