@@ -319,7 +319,15 @@ async def test_a_call_that_does_not_fit_goes_alone_and_crosses_by_itself_only():
         assert provider.arrived == 1
 
 
-@pytest.mark.parametrize("body", [{"model": "m"}, {"model": "m", "max_tokens": -1}])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"model": "m"},
+        {"model": "m", "max_tokens": -1},
+        {"model": "m", "max_tokens": 5, "n_predict": -1},
+        {"model": "m", "max_tokens": 5, "n": "9"},
+    ],
+)
 async def test_a_call_without_a_bound_can_come_to_the_models_whole_context(body):
     provider = held()
     async with standing(provider, prices=PRICES, budget=Budget(usd=2500)) as stand:
