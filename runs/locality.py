@@ -10,16 +10,17 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 
 from runs import box, locks
-from runs.engines.base import LABEL_INSTALL, Engine
+from runs.engines.base import LABEL_INSTALL, BuildFailed, Engine, EngineError
 from runs.installation import install_id
 
+T = TypeVar("T")
 PROBE_LOCK = "probe"
 PROBE_S = 5.0  # how long a probe under way is waited for when everything ends
 # what decides which daemon a client talks to
@@ -46,6 +47,17 @@ async def require_usable(engine: Engine, *, relayed: bool) -> None:
     await engine.ready()
     mark.parent.mkdir(mode=0o700, exist_ok=True)
     mark.touch(mode=0o600)
+
+
+async def explained(engine: Engine, work: Awaitable[T]) -> T:
+    """Await `work`; if it fails because the engine does not work, raise what helps against that."""
+    try:
+        return await work
+    except BuildFailed:
+        raise
+    except EngineError:
+        await engine.ready()
+        raise
 
 
 def probe_directory() -> Path:

@@ -15,6 +15,7 @@ from runs.engines.base import LABEL_INSTALL, LABEL_RUN, ContainerRow, Engine, En
 from runs.holdings import agents_first
 from runs.installation import install_id
 from runs.lease import Watcher, owner_is
+from runs.locality import explained
 from runs.models import Run
 from runs.signals import run_ended
 
@@ -70,7 +71,7 @@ def sweep(engine: Engine, *, kept_too: bool = False) -> Reconciled:
     try:
         # listed before the records are read: a run is written down before it makes anything, so
         # one that starts meanwhile is either not in this list or known as live
-        rows, networks = asyncio.run(_all(engine))
+        rows, networks = asyncio.run(explained(engine, _all(engine)))
         spared = set(Run.objects.live().values_list("uid", flat=True))
         if not kept_too:
             spared |= set(Run.objects.exclude(kept_container="").values_list("uid", flat=True))

@@ -237,6 +237,14 @@ def test_a_sweep_that_fails_says_so_and_forgets_nothing(engine, install):
     assert len(done.troubles) == 1
 
 
+def test_a_sweep_on_an_engine_that_is_down_says_what_helps(engine, install):
+    engine.failing |= {"containers", "ready"}
+
+    done = reconcile.sweep(engine)
+
+    assert done.troubles == ["the daemon does not answer (ready)"]
+
+
 # -- what is left outside of containers ----------------------------------------------------------
 
 

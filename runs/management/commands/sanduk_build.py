@@ -14,6 +14,7 @@ from runs.agents import get_agent
 from runs.agents.base import AgentRefusal
 from runs.console import Terminal
 from runs.engines import get_engine
+from runs.locality import explained
 from runs.management.terminal import SandukCommand, add_engine_flags
 from runs.plan import DEFAULT_AGENT, from_recipe
 from runs.refusal import Refusal
@@ -46,8 +47,7 @@ class Command(SandukCommand):
             return 0
         engine = get_engine(options["runtime"] or settings.SANDUK_RUNTIME or None)
         console = Terminal(quiet=options["quiet"])
-        facts = asyncio.run(
-            images.ensure(engine, image, console, rebuild=options["force"], pull=False)
-        )
+        building = images.ensure(engine, image, console, rebuild=options["force"], pull=False)
+        facts = asyncio.run(explained(engine, building))
         self.print(f"{image.tag}  {facts.size_bytes // 10**6} MB")
         return 0

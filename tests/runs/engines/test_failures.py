@@ -403,7 +403,9 @@ async def test_a_command_that_floods_is_ended_and_reported():
 
 async def test_lines_of_a_build_are_capped_and_printable():
     lines: list[str] = []
-    script = "import sys; sys.stdout.write('a\\rb\\x1b[2J\\n' + 'y' * 10**6 + '\\nend')"
+    script = (
+        "import sys; sys.stdout.write('\\x1b[91ma\\x1b[0m\\rb\\x1b[2J\\n' + 'y' * 10**6 + '\\nend')"
+    )
     code = await run_lines((sys.executable, "-c", script), lines.append, timeout_s=30)
 
     assert code == 0
