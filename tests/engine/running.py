@@ -240,7 +240,7 @@ class Installation:
 
     def left(self, *, kept: int = 0) -> list[object]:
         """Whatever of ours is still on this machine."""
-        containers: list[object] = [*self.containers()]
+        containers: list[object] = [*self.containers(probes=True)]
         if len(containers) == kept:
             containers = []
         scratch = [*Path(self.environment["TMPDIR"]).iterdir()]

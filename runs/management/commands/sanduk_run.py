@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from typing import Any
 
@@ -81,6 +82,8 @@ class Command(SandukCommand):
         console = Terminal(quiet=options["quiet"], trace_to_stderr=options["json"])
         console.progress(narration.opening(run, plan))
         run = execute(run, plan, console)
+        # it is over: a late Ctrl-C may not cost the last lines or change the exit code
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         return self._finish(run, options, outputs, console)
 
     def _describe(self, plan: Plan, *, as_json: bool) -> int:
