@@ -215,6 +215,36 @@ def test_a_path_that_stands_for_more_than_a_model_is_refused(path):
         load_providers(RECORD.replace("/v1/chat/completions", path))
 
 
+def test_each_provider_that_needs_a_key_says_where_it_can_be_tried():
+    asked = {name: get_provider(name).preflight for name in provider_names()}
+    assert asked == {
+        "anthropic": "/v1/models",
+        "openai": "/v1/models",
+        "openrouter": "/api/v1/key",
+        "gemini": "/v1beta/models",
+        "openai-compat": "",
+        "rehearsal": "",
+    }
+    assert get_provider("anthropic").preflight_headers == (("anthropic-version", "2023-06-01"),)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('preflight = "https://evil.example/"', "canonical path"),
+        ('preflight = "/v1/../x"', "canonical path"),
+        ('preflight = "/v1/{model}"', "canonical path"),
+        ('preflight_headers = { "X-A" = "b" }', "lower case"),
+        ('preflight_headers = { x-a = "b\\r\\nhost: evil" }', "plain texts"),
+        ("preflight_headers = { x-a = 5 }", "plain texts"),
+        ('preflight_headers = "x"', "must be a dict"),
+    ],
+)
+def test_a_preflight_that_asks_elsewhere_or_more_is_refused(line, words):
+    with pytest.raises(InvalidProvider, match=words):
+        load_providers(RECORD.replace("host =", f"{line}\nhost ="))
+
+
 def test_a_variable_name_in_a_record_is_one():
     text = RECORD.replace("host =", 'key_env = "$(id)"\nhost =')
     with pytest.raises(InvalidProvider, match="environment variable"):
