@@ -33,6 +33,8 @@ class Output:
         self._name = path.name
         try:
             self._directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            raise Refusal(f"{flag} {text}: there is no directory {path.parent}") from None
         except OSError as exc:
             raise Refusal(f"{flag} {text}: {path.parent}: {exc.strerror}") from None
         if not self._is_free():
