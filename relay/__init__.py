@@ -12,18 +12,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from relay.app import create_app
     from relay.bodies import BodyLog
+    from relay.budget import Budget, InvalidBudget
     from relay.credential import Credential, InvalidCredential
     from relay.destinations import InvalidHost, egress_rules
     from relay.egress import EgressAttempt, EgressRules, serving_egress
     from relay.endpoints import Endpoint, InvalidUpstream
-    from relay.policy import Policy
+    from relay.policy import InvalidPolicy, Policy, extra_route
     from relay.preflight import KeyCheck, check_key
+    from relay.prices import InvalidPrices, PriceTable, load_prices, shipped_prices
     from relay.providers import (
         InvalidProvider,
         Provider,
         Route,
         UnknownProvider,
         get_provider,
+        load_providers,
         provider_names,
         with_upstream,
     )
@@ -46,6 +49,15 @@ _MODULES = {
     "Endpoint": "endpoints",
     "InvalidUpstream": "endpoints",
     "Policy": "policy",
+    "InvalidPolicy": "policy",
+    "extra_route": "policy",
+    "Budget": "budget",
+    "InvalidBudget": "budget",
+    "InvalidPrices": "prices",
+    "PriceTable": "prices",
+    "load_prices": "prices",
+    "shipped_prices": "prices",
+    "load_providers": "providers",
     "KeyCheck": "preflight",
     "check_key": "preflight",
     "InvalidProvider": "providers",
@@ -67,19 +79,24 @@ _MODULES = {
 
 __all__ = [
     "BodyLog",
+    "Budget",
     "CallRecord",
     "Credential",
     "EgressAttempt",
     "EgressRules",
     "Endpoint",
+    "InvalidBudget",
     "InvalidCredential",
     "InvalidHost",
+    "InvalidPolicy",
+    "InvalidPrices",
     "InvalidProvider",
     "InvalidProxy",
     "InvalidUpstream",
     "KeyCheck",
     "Ledger",
     "Policy",
+    "PriceTable",
     "Protocol",
     "Provider",
     "Route",
@@ -90,10 +107,14 @@ __all__ = [
     "create_app",
     "create_rehearsal_app",
     "egress_rules",
+    "extra_route",
     "get_provider",
+    "load_prices",
+    "load_providers",
     "provider_names",
     "serving",
     "serving_egress",
+    "shipped_prices",
     "with_upstream",
 ]
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from relay.app import create_app
+from relay.bodies import BodyLog
 from relay.budget import Budget
 from relay.credential import Credential
 from relay.destinations import EgressRules, egress_rules
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         asyncio.run(_serve(given, policy, credential, token, rules))
     except (ValueError, OSError, _BadKey) as error:
-        print(f"relay: {error}", file=sys.stderr)
+        _complain(str(error))
         return 1
     return 0
 
@@ -81,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--upstream-key-env", metavar="NAME", help="the variable with the key for the upstream")
     add("--upstream-idle-timeout", type=float, default=300.0, metavar="SECONDS")
     add("--skip-key-check", action="store_true", help="do not ask the provider about the key")
+    add("--log-bodies", metavar="DIRECTORY", help="keep what is sent to the provider there")
     rules = parser.add_argument_group("policy")
     add = rules.add_argument
     add("--allow-model", action="append", default=[], metavar="MODEL")
@@ -200,7 +202,7 @@ async def _serve(
         if not check.passes:
             raise _BadKey(f"{check.text}; --skip-key-check starts all the same")
         if check.text:
-            print(f"relay: {check.text}", file=sys.stderr)
+            _complain(check.text)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -217,8 +219,11 @@ async def _serve(
             await stack.enter_async_context(
                 serving_egress(rules, door, lambda attempt: _say(egress=_fields(attempt)))
             )
+        bodies = BodyLog(given.log_bodies, on_stop=_complain) if given.log_bodies else None
+        if bodies is not None:
+            stack.callback(bodies.close)
         bound = stack.enter_context(_bound(given.listen))
-        app = create_app(policy, credential, token, ledger)
+        app = create_app(policy, credential, token, ledger, bodies)
         await stack.enter_async_context(serving(app, bound))
         _say(
             listening=_address(given.listen, bound),
@@ -266,6 +271,10 @@ def _address(listen: str, bound: socket.socket) -> str:
 
 def _fields(record: Any) -> dict[str, Any]:
     return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+
+
+def _complain(text: str) -> None:
+    print(f"relay: {text}", file=sys.stderr)
 
 
 def _say(**line: Any) -> None:

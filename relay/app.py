@@ -16,17 +16,17 @@ from typing import Any
 
 from relay.admission import Admitted, Gate, Refusal
 from relay.asgi import Headers, Receive, Scope, Send
+from relay.bodies import BodyLog
 from relay.budget import Reservation
 from relay.connection import UpstreamError, UpstreamSilent
 from relay.credential import Credential
 from relay.headers import Outgoing, returning, value_of
-from relay.judging import Body
 from relay.meter import Meter
 from relay.policy import Policy
 from relay.protocols import dialect
-from relay.protocols.reading import name as model_name
 from relay.records import CallRecord, Ledger, Protocol
-from relay.rules import judge, read_asked, with_usage_option
+from relay.rules import prepare
+from relay.selftest import prove
 from relay.spending import Ask, Outcome, Spending
 from relay.upstream import Exchange, UpstreamClient
 
@@ -41,30 +41,45 @@ class AnswerCut(Exception):
     """The provider's answer stopped in the middle; the client's connection must stop too."""
 
 
-def create_app(policy: Policy, credential: Credential | None, token: str, ledger: Ledger) -> Relay:
+def create_app(
+    policy: Policy,
+    credential: Credential | None,
+    token: str,
+    ledger: Ledger,
+    bodies: BodyLog | None = None,
+) -> Relay:
     """The relay of one run.
 
     Args:
         credential: the provider's key; None for a provider that needs none.
         token: the run token, which every request must carry.
         ledger: counts the calls and is handed each record when its call has ended.
+        bodies: where what is sent and what becomes of it is kept; its owner closes it.
 
     Raises:
         ValueError: the provider needs a key, or the token is empty.
+        RuleInactive: a rule of the policy does not refuse what it should.
     """
     if credential is None and policy.provider.needs_key:
         raise ValueError(f"provider {policy.provider.name} needs a key")
-    return Relay(policy, credential, token, ledger)
+    prove(policy)
+    return Relay(policy, credential, token, ledger, bodies)
 
 
 class Relay:
     """See `create_app`. Close it with `aclose` in the event loop that used it."""
 
     def __init__(
-        self, policy: Policy, credential: Credential | None, token: str, ledger: Ledger
+        self,
+        policy: Policy,
+        credential: Credential | None,
+        token: str,
+        ledger: Ledger,
+        bodies: BodyLog | None,
     ) -> None:
         self.policy = policy
         self.ledger = ledger
+        self.bodies = bodies
         self.client = UpstreamClient(
             policy.endpoint,
             connect_timeout_s=policy.connect_timeout_s,
@@ -99,9 +114,9 @@ class Relay:
         if route is not None and route.protocol:
             return route.protocol
         offered = self.policy.provider.protocols
-        if "anthropic-messages" in offered and (
-            len(offered) == 1 or any(name == b"anthropic-version" for name, _ in headers)
-        ):
+        if len(offered) == 1:
+            return offered[0]
+        if "anthropic-messages" in offered and any(n == b"anthropic-version" for n, _ in headers):
             return "anthropic-messages"
         return "openai-chat"
 
@@ -159,12 +174,10 @@ class _Call:
         admitted = self._relay.admit(self._scope, self._headers)
         self.record.protocol = admitted.route.protocol
         self._body = await self._read_body()
-        body = self._judge(admitted)
         exchange = self._relay.client.exchange()
         gone = asyncio.ensure_future(self._until_gone())
         try:
-            if body is not None:
-                await self._take_turn(admitted, body, gone)
+            await self._prepare(admitted, gone)
             gone.add_done_callback(lambda _: self._client_left(exchange))
             self._count(admitted)
             await self._relay_call(exchange, admitted)
@@ -174,35 +187,21 @@ class _Call:
             gone.cancel()
 
     # -- what goes out, and when -------------------------------------------------------------------
-    def _judge(self, admitted: Admitted) -> Body | None:
-        """Apply the policy to the body; None when it is not for a policy to judge."""
-        policy, record = self._policy, self.record
-        protocol = record.protocol
-        if protocol is None:
-            if not (self._body and (policy.allow_models or policy.max_tokens_cap)):
-                return None
-        else:
-            asked = read_asked(self._body)
-            record.model_asked = admitted.model or model_name(asked.model)
-            if not policy.judges_bodies:
-                if policy.provider.adds_usage_option and protocol == "openai-chat":
-                    self._body = with_usage_option(self._body) if asked.stream else self._body
-                self._ask = Ask.of(record.model_asked, protocol, self._body)
-                return None
-        body, record.clamped = judge(policy, admitted, self._body)
-        self._body = body.encoded()
-        if protocol is not None:
-            self._ask = Ask.of(record.model_asked, protocol, self._body)
-        return body
-
-    async def _take_turn(self, admitted: Admitted, body: Body, gone: asyncio.Future[None]) -> None:
-        spending = self._relay.spending
-        self._reservation = await spending.reserve(admitted, body, gone)
-        if gone.done():
-            raise ClientLeft
-        if spending.limit(self._reservation, admitted, body):
-            self.record.clamped = True
-            self._body = body.encoded()
+    async def _prepare(self, admitted: Admitted, gone: asyncio.Future[None]) -> None:
+        """Apply the policy to the body, and wait for the means to send it."""
+        record, spending = self.record, self._relay.spending
+        prepared = prepare(self._policy, admitted, self._body)
+        self._body, body = prepared.text, prepared.body
+        record.model_asked, record.clamped = prepared.model, prepared.clamped
+        if body is not None:
+            self._reservation = await spending.reserve(admitted, body, gone)
+            if gone.done():
+                raise ClientLeft
+            if spending.limit(self._reservation, admitted, body):
+                record.clamped = True
+                self._body = body.encoded()
+        if record.protocol is not None:
+            self._ask = Ask.of(record.model_asked, record.protocol, self._body)
 
     def _count(self, admitted: Admitted) -> None:
         ledger, limit = self._ledger, self._policy.max_calls
@@ -284,6 +283,8 @@ class _Call:
     async def _relay_call(self, exchange: Exchange, admitted: Admitted) -> None:
         method = self.record.method.encode()
         headers = self._relay.outgoing(self._headers)
+        if self._relay.bodies is not None and self._body:
+            self._relay.bodies.request(self.record.sequence, self._body, self.record.path)
         try:
             await exchange.send(method, admitted.target, headers, self._body)
             self._let_body_go()
@@ -388,6 +389,8 @@ class _Call:
         self._relay.spending.settle(record, self._ask, self._outcome, meter, self._reservation)
         if record.completed:
             ledger.completed += 1
+        if self._relay.bodies is not None:
+            self._relay.bodies.outcome(record)
         if ledger.on_call is not None:
             try:
                 ledger.on_call(record)
@@ -397,4 +400,8 @@ class _Call:
 
 
 def _too_large(limit: int) -> Refusal:
-    return Refusal(413, "body-size", f"a request body may have {limit} bytes")
+    return Refusal(
+        413,
+        "body-size",
+        f"a request body may have {limit} bytes; a higher --max-body-bytes would allow more",
+    )

@@ -167,8 +167,9 @@ class Account:
         """
         if reservation in self._waiting:
             self._waiting.remove(reservation)
-        if reservation.turn is not None and not reservation.turn.cancel():
-            reservation.turn.exception()  # looked at, so that asyncio does not report it
+        turn = reservation.turn
+        if turn is not None and not turn.cancel() and not turn.cancelled():
+            turn.exception()  # looked at, so that asyncio does not report it
         if reservation in self._in_flight:
             self._in_flight.remove(reservation)
             rest = reservation.worst.beyond(cost)

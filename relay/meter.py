@@ -45,7 +45,7 @@ class Meter:
         self._rest = bytearray()  # an unfinished line, or the document so far
         self._overflowed = False
         self._seen_data = False
-        self._is_final = False  # a usage object was seen that no later one will add to
+        self.is_final = False  # a usage object was seen that no later one will add to
         if content_encoding.strip():
             try:
                 self._decode = decoder(content_encoding)
@@ -54,19 +54,8 @@ class Meter:
 
     @property
     def usage(self) -> Usage | None:
-        """Our reading, or None when the answer said nothing."""
+        """Our reading, made anew each time, or None when the answer said nothing."""
         return self._dialect.usage(self.raw) if self.raw else None
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether an answer that ended here has told all of its usage."""
-        usage = self.usage
-        return (
-            self._is_final
-            and usage is not None
-            and usage.input_tokens is not None
-            and usage.output_tokens is not None
-        )
 
     @property
     def reported_cost_usd(self) -> float | None:
@@ -159,7 +148,7 @@ class Meter:
             return
         self.model = self.model or reading.model
         if reading.usage:
-            self._is_final = self._is_final or reading.is_final
+            self.is_final = self.is_final or reading.is_final
             self.raw = merge_totals(self.raw, reading.usage)
 
     def _look_at_end(self, end: bytes) -> None:
@@ -168,7 +157,7 @@ class Meter:
             usage = _object_at(end, found.end())
             if usage and self._dialect.usage(usage) != Usage():
                 self.raw = usage
-                self._is_final = True
+                self.is_final = True
                 return
 
 

@@ -28,23 +28,6 @@ _MAX_BODY_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
-    """A request that costs nothing and that is answered only to a good key."""
-
-    path: str
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-
-# OpenRouter lists its models to anybody, so it is asked about the key itself.
-_QUESTIONS: Mapping[str, _Question] = {
-    "anthropic": _Question("/v1/models", ((b"anthropic-version", b"2023-06-01"),)),
-    "openai": _Question("/v1/models"),
-    "openrouter": _Question("/api/v1/key"),
-    "gemini": _Question("/v1beta/models"),
-}
-
-
-@dataclass(frozen=True, slots=True)
 class KeyCheck:
     """What a provider thinks of a key.
 
@@ -81,8 +64,7 @@ async def check_key(
     Raises:
         InvalidProxy: a proxy variable cannot be used.
     """
-    question = _QUESTIONS.get(provider.name)
-    if question is None or credential is None:
+    if not provider.preflight or credential is None:
         return KeyCheck("skipped")
     endpoint = upstream or endpoint_of(provider.scheme, provider.host, provider.port)
     client = UpstreamClient(
@@ -92,14 +74,14 @@ async def check_key(
         (b"accept", b"application/json"),
         (b"accept-encoding", b"identity"),
         (b"user-agent", b"sanduk"),
-        *question.headers,
+        *((name.encode(), value.encode()) for name, value in provider.preflight_headers),
     ]
     exchange = client.exchange()
     try:
         async with asyncio.timeout(timeout_s):
             await exchange.send(
                 b"GET",
-                question.path.encode(),
+                provider.preflight.encode(),
                 Outgoing(provider, endpoint.authority, credential)(headers),
                 b"",
             )

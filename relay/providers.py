@@ -24,6 +24,7 @@ _PREFIX = re.compile(rf"(?:{_SEGMENT})+")
 # One segment may be the model's name, with an operation behind it: {model}:generateContent
 _PATH = re.compile(rf"(?:{_SEGMENT})*(?:{_SEGMENT}|/\{{model\}}(?::[A-Za-z]+)?(?:{_SEGMENT})*)")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
+_HEADER_NAME = re.compile(r"[a-z0-9-]+")
 _METHODS = frozenset({"GET", "POST"})
 _ENDPOINT_KEYS = frozenset({"scheme", "host", "port"})
 
@@ -65,6 +66,8 @@ class Provider:
     base_url_env: str = ""
     default_model: str = ""
     reports_cost: bool = False  # its usage holds what the call cost, in USD
+    preflight: str = ""  # a path that only a good key gets an answer from; empty: it is not asked
+    preflight_headers: tuple[tuple[str, str], ...] = ()
     adds_usage_option: bool = False  # streamed Chat Completions tell usage only when asked to
 
     @property
@@ -177,6 +180,8 @@ _PROVIDER_TYPES: dict[str, type] = {
     "base_url_env": str,
     "default_model": str,
     "reports_cost": bool,
+    "preflight": str,
+    "preflight_headers": dict,
     "adds_usage_option": bool,
 }
 _ROUTE_TYPES: dict[str, type] = {
@@ -203,9 +208,11 @@ def _provider(name: str, record: object) -> Provider:
     for key in ("key_env", "base_url_env"):
         if values.get(key) and not _ENV_NAME.fullmatch(values[key]):
             raise InvalidProvider(f"provider {name}: {key} is the name of an environment variable")
-    header = values.get("auth_header", "authorization")
-    if not re.fullmatch(r"[a-z0-9-]+", header):
+    if not _HEADER_NAME.fullmatch(values.get("auth_header", "authorization")):
         raise InvalidProvider(f"provider {name}: auth_header is a header name in lower case")
+    if values.get("preflight") and not _PREFIX.fullmatch(values["preflight"]):
+        raise InvalidProvider(f"provider {name}: preflight is a canonical path")
+    values["preflight_headers"] = _headers(name, values.get("preflight_headers", {}))
     routes = tuple(_route(name, route) for route in values.pop("routes"))
     if not routes or len({route.path for route in routes}) != len(routes):
         raise InvalidProvider(f"provider {name}: it needs routes, each path once")
@@ -214,6 +221,16 @@ def _provider(name: str, record: object) -> Provider:
     return Provider(
         name=name, scheme=endpoint.scheme, host=endpoint.host, port=port, routes=routes, **rest
     )
+
+
+def _headers(name: str, record: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    for header, value in record.items():
+        is_text = isinstance(value, str) and value.isascii() and value.isprintable()
+        if not _HEADER_NAME.fullmatch(header) or not is_text:
+            raise InvalidProvider(
+                f"provider {name}: preflight_headers are names in lower case and plain texts"
+            )
+    return tuple((header, str(value)) for header, value in record.items())
 
 
 def _route(name: str, record: object) -> Route:

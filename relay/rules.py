@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -10,28 +11,59 @@ from relay.admission import Admitted, Refusal
 from relay.judging import Body, ThinkingTooLarge
 from relay.policy import Policy
 from relay.protocols import Dialect, dialect
+from relay.protocols.reading import name as model_name
 from relay.strict_json import NotStrict, read_object, read_value
 
 
-class Asked(msgspec.Struct):
-    """What a body asks for, as far as it can be read."""
-
+class _Asked(msgspec.Struct):
     model: Any = None
     stream: Any = None
 
 
-_asked = msgspec.json.Decoder(Asked)
+_asked = msgspec.json.Decoder(_Asked)
 
 # OpenRouter's plugins that call no model of their own. Others do, named or not.
 _HARMLESS_PLUGINS = frozenset({"web", "file-parser", "response-healing"})
 
 
-def read_asked(text: bytes) -> Asked:
+@dataclass(slots=True)
+class Prepared:
+    """A request's body, ready to go."""
+
+    text: bytes
+    model: str = ""  # that it asks for, as far as it can be read
+    clamped: bool = False  # a limit on its output was lowered or added
+    body: Body | None = None  # taken apart; None when no rule looks into it
+
+
+def prepare(policy: Policy, admitted: Admitted, text: bytes) -> Prepared:
+    """Apply a policy to a request's body.
+
+    Raises:
+        Refusal: with the rule that is broken and the smallest change that would allow it.
+    """
+    protocol = admitted.route.protocol
+    if protocol is None:
+        if not (text and (policy.allow_models or policy.max_tokens_cap)):
+            return Prepared(text)
+        body, clamped = judge(policy, admitted, text)
+        return Prepared(body.encoded(), "", clamped, body)
+    asked = _read_asked(text)
+    model = admitted.model or model_name(asked.model)
+    if policy.judges_bodies:
+        body, clamped = judge(policy, admitted, text)
+        return Prepared(body.encoded(), model, clamped, body)
+    if asked.stream is True and policy.provider.adds_usage_option and protocol == "openai-chat":
+        text = with_usage_option(text)
+    return Prepared(text, model)
+
+
+def _read_asked(text: bytes) -> _Asked:
     """Look at a body without judging it."""
     try:
         return _asked.decode(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return Asked()
+        return _Asked()
 
 
 def judge(policy: Policy, admitted: Admitted, text: bytes) -> tuple[Body, bool]:

@@ -133,10 +133,12 @@ class _HeadWithBody:
         self._head = b""
 
     def write(self, data: bytes) -> None:
-        if self._is_first:
+        if self._transport.is_closing():
+            self._head = b""  # uvloop takes it for a fault to write there
+        elif self._is_first:
             self._is_first = False
             self._head = data
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
         elif self._head:
             head, self._head = self._head, b""
             self._transport.write(head + data)
@@ -144,15 +146,19 @@ class _HeadWithBody:
             self._transport.write(data)
 
     def close(self) -> None:
-        self._flush()
+        self.flush()
         self._transport.close()
+
+    def forget(self) -> None:
+        """Write nothing that is still held back: the connection says something else now."""
+        self._head = b""
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()
 
-    def _flush(self) -> None:
-        if self._head:
-            head, self._head = self._head, b""
+    def flush(self) -> None:
+        head, self._head = self._head, b""
+        if head and not self._transport.is_closing():
             self._transport.write(head)
 
 
@@ -175,14 +181,14 @@ class RelayProtocol(HttpToolsProtocol):
         self._header_count = 0
         self._discarded = 0
         self._refused = False
+        self._unused_since = 0.0
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS:
-            transport.abort()
-            return
         self._await_request()
+        if len(self.connections) > MAX_CONNECTIONS:
+            self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_deadline()
@@ -268,7 +274,8 @@ class RelayProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         if self._open:
-            self._open.popleft()
+            # A response to HEAD has no body whose bytes would take its head along.
+            cast("_HeadWithBody", self._open.popleft().transport).flush()
         super().on_response_complete()
 
     # -- inside --------------------------------------------------------------------------------
@@ -291,7 +298,9 @@ class RelayProtocol(HttpToolsProtocol):
                 self.transport.abort()  # an answer is under way: there is no place for another
                 return
             cycle.disconnected = True
+            cycle.waiting_for_100_continue = False
             cycle.message_event.set()
+            cast("_HeadWithBody", cycle.transport).forget()
         body = json.dumps(
             {"error": {"message": error.message, "type": "invalid_request_error", "code": "http"}}
         ).encode()
@@ -305,7 +314,20 @@ class RelayProtocol(HttpToolsProtocol):
             self.transport.write_eof()
         self._deadline = self.loop.call_later(LINGER_S, self.transport.abort)
 
+    def _make_room(self) -> None:
+        """Close the connection that has asked for nothing the longest; else the newest, this one.
+
+        So somebody who opens connections and says nothing keeps nobody else out.
+        """
+        connections = cast("set[RelayProtocol]", self.connections)
+        live = [one for one in connections if not one.transport.is_closing()]
+        if len(live) > MAX_CONNECTIONS:
+            unused = (one for one in live if one is not self and not one._open)
+            oldest = min(unused, key=lambda one: one._unused_since, default=self)
+            oldest.transport.abort()
+
     def _await_request(self) -> None:
+        self._unused_since = self.loop.time()
         self._unset_keepalive_if_required()
         self.timeout_keep_alive_task = self.loop.call_later(
             KEEP_ALIVE_S, self.timeout_keep_alive_handler

@@ -14,7 +14,7 @@ from relay.meter import Meter
 from relay.policy import Policy
 from relay.prices import Price, shipped_prices
 from relay.protocols import Dialect
-from relay.records import CallRecord, CostKind, Ledger, Protocol
+from relay.records import CallRecord, CostKind, Ledger, Protocol, Usage
 from relay.rules import spoken_by
 
 # No token is shorter than a byte; what a provider writes around a request comes on top.
@@ -199,19 +199,21 @@ class Spending:
         meter: Meter | None,
         reservation: Reservation | None,
     ) -> None:
-        """Write into the record what a call cost, and free what was reserved beyond that."""
-        ledger = self._ledger
+        """Write into the record what a call cost, and free what was reserved beyond that.
+
+        Args:
+            ask: None for what is no model call, or did not get that far.
+        """
+        ledger, usage = self._ledger, record.usage
+        is_whole = outcome.whole and meter is not None and meter.is_final and _is_complete(usage)
         tokens_known = usd_known = True
-        if ask is not None and record.protocol is not None and outcome.sent:
-            cost, kind = self._cost(ask, outcome, meter)
+        if ask is not None and outcome.sent:
+            cost, kind = self._cost(ask, outcome, meter, usage, is_whole=is_whole)
             record.cost_usd, record.cost_kind = cost, kind
             ledger.spent_usd += cost or 0.0
             ledger.spent_is_lower_bound |= kind in ("lower_bound", "unknown")
             usd_known = kind in ("exact", "reported") or self._may_be_unknown(kind)
-            tokens_known = _failed(outcome) or (
-                outcome.whole and meter is not None and meter.is_complete
-            )
-        usage = record.usage
+            tokens_known = is_whole or _failed(outcome)
         tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if usage else 0
         ledger.tokens += tokens
         if self.account is not None and reservation is not None:
@@ -234,10 +236,16 @@ class Spending:
         )
 
     def _cost(
-        self, ask: Ask, outcome: Outcome, meter: Meter | None
+        self,
+        ask: Ask,
+        outcome: Outcome,
+        meter: Meter | None,
+        usage: Usage | None,
+        *,
+        is_whole: bool,
     ) -> tuple[float | None, CostKind]:
-        usage = meter.usage if meter else None
-        reported = meter.reported_cost_usd if meter and self._provider.reports_cost else None
+        reports = self._provider.reports_cost
+        reported = meter.reported_cost_usd if meter and reports else None
         if reported is not None:
             return reported, "reported"
         if usage is None and _failed(outcome):
@@ -245,11 +253,7 @@ class Spending:
         price = self._price(ask, meter.model if meter else "")
         if usage is None or meter is None or price is None:
             return None, "unknown"
-        is_exact = (
-            outcome.whole
-            and meter.is_complete
-            and not (ask.has_extras or meter.has_extras or self._provider.reports_cost)
-        )
+        is_exact = is_whole and not (ask.has_extras or meter.has_extras or reports)
         return price.cost(usage), "exact" if is_exact else "lower_bound"
 
     def _price(self, ask: Ask, answered: str) -> Price | None:
@@ -294,6 +298,10 @@ def _shrunk(
         return None
     limit = math.floor(output)
     return _amount(input_usd, input_tokens, rate, limit), limit
+
+
+def _is_complete(usage: Usage | None) -> bool:
+    return usage is not None and None not in (usage.input_tokens, usage.output_tokens)
 
 
 def _failed(outcome: Outcome) -> bool:

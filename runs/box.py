@@ -11,13 +11,13 @@ import os
 import shlex
 import shutil
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from runs.engines.base import Mount
 from runs.mounts import BOX
+from runs.paths import runtime_place
 from runs.refusal import Refusal
 
 ENTRY = Path(__file__).parent / "boxed" / "entry.sh"
@@ -36,13 +36,7 @@ def runtime_directory() -> Path:
     Raises Refusal when it exists and belongs to somebody else.
     """
     uid = os.geteuid()
-    session = os.environ.get("XDG_RUNTIME_DIR", "")
-    if uid == 0 and Path("/run").is_dir():
-        base = Path("/run/sanduk")
-    elif session and len(session) < 60 and os.access(session, os.W_OK | os.X_OK):
-        base = Path(session) / "sanduk"
-    else:
-        base = Path(tempfile.gettempdir()) / f"sanduk-{uid}"
+    base = runtime_place()
     try:
         base.mkdir(mode=0o700, exist_ok=True)
         facts = base.lstat()

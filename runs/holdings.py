@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 
 from runs.box import Box
-from runs.engines.base import ContainerSpec, Engine, EngineError
+from runs.engines.base import LABEL_ROLE, ContainerRow, ContainerSpec, Engine, EngineError
 from runs.undertaker import Undertaker
 
 ATTEMPTS = 3
 PAUSE_S = 0.5
-CREATION_S = 10.0  # how long a creation under way is waited for when everything ends
+
+
+def agents_first(rows: Iterable[ContainerRow]) -> list[str]:
+    """Their ids, a link after the agent that lives in its namespaces."""
+    return [row.id for row in sorted(rows, key=lambda row: row.labels.get(LABEL_ROLE) == "link")]
 
 
 class Holdings:
@@ -106,17 +110,23 @@ class Holdings:
     async def _remove_containers(self) -> None:
         if not self._making:
             return  # an engine that is down need not be asked
-        going = await self._made()
+        # what joins another one's namespaces was made after it, and has to go before it
+        going = list(reversed(await self._made()))
         error = ""
         for attempt in range(ATTEMPTS):
             try:
                 await self.engine.remove(going)
-                going = [row.id for row in await self.engine.containers(self.labels)]
-                if not going:
-                    return
                 error = "the engine still lists it"
             except EngineError as exc:
                 error = str(exc)
+            try:
+                # one whose creation was broken off may be there as well
+                going = agents_first(await self.engine.containers(self.labels))
+            except EngineError as exc:
+                error = str(exc)
+            else:
+                if not going:
+                    return
             if attempt + 1 < ATTEMPTS:
                 await asyncio.sleep(PAUSE_S * (attempt + 1))
         names = ", ".join(c[:12] for c in going) or "what this run made"
@@ -124,11 +134,11 @@ class Holdings:
 
     async def _made(self) -> list[str]:
         """What was created, a creation under way included: it would appear after we looked."""
-        done, late = await asyncio.wait(self._making, timeout=CREATION_S)
+        done, late = await asyncio.wait(self._making, timeout=self.engine.creation_patience_s)
         for making in late:
             making.cancel()
         await asyncio.gather(*late, return_exceptions=True)
-        return [making.result() for making in done if making.exception() is None]
+        return [each.result() for each in self._making if each in done and not each.exception()]
 
     async def _remove_networks(self) -> None:
         if not self._network:

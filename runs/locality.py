@@ -1,4 +1,8 @@
-"""Asking once per boot and endpoint whether runs can work on an engine."""
+"""Asking once per boot and endpoint whether runs can work on an engine.
+
+One process of an installation probes at a time. So whatever carries a probe's label while nobody
+holds the lock was left by one that was killed, and a later command may remove it.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,18 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 
-from runs.box import runtime_directory
-from runs.engines.base import LABEL_INSTALL, Engine
+from runs import box, locks
+from runs.engines.base import LABEL_INSTALL, BuildFailed, Engine, EngineError
 from runs.installation import install_id
 
+T = TypeVar("T")
+PROBE_LOCK = "probe"
 PROBE_S = 5.0  # how long a probe under way is waited for when everything ends
 # what decides which daemon a client talks to
 _ENDPOINT = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINER_HOST", "CONTAINERS_CONF")
@@ -34,11 +40,38 @@ async def require_usable(engine: Engine, *, relayed: bool) -> None:
         return
     if relayed and shutil.which(engine.cli):
         # before `ready`, which can wait long for a daemon that is remote
-        labels = {LABEL_INSTALL: install_id()}
-        await _to_the_end(engine.require_local(directory=runtime_directory(), labels=labels))
+        async with locks.held(PROBE_LOCK):
+            if mark.exists():
+                return
+            await _to_the_end(_probe(engine))
     await engine.ready()
     mark.parent.mkdir(mode=0o700, exist_ok=True)
     mark.touch(mode=0o600)
+
+
+async def explained(engine: Engine, work: Awaitable[T]) -> T:
+    """Await `work`; if it fails because the engine does not work, raise what helps against that."""
+    try:
+        return await work
+    except BuildFailed:
+        raise
+    except EngineError:
+        await engine.ready()
+        raise
+
+
+def probe_directory() -> Path:
+    """Where this installation's probes have their files, beside the boxes of runs."""
+    return box.runtime_directory() / f"probe-{install_id()}"
+
+
+async def _probe(engine: Engine) -> None:
+    directory = probe_directory()
+    directory.mkdir(mode=0o700, exist_ok=True)
+    try:
+        await engine.require_local(directory=directory, labels={LABEL_INSTALL: install_id()})
+    finally:
+        await asyncio.to_thread(shutil.rmtree, directory, True)
 
 
 async def _to_the_end(probing: Coroutine[Any, Any, None]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from runs.engines.base import Mount
-from runs.paths import expanded
+from runs.paths import expanded, runtime_places
 from runs.refusal import Refusal
 
 WORK = "/work"
@@ -62,7 +62,12 @@ def _split(text: str) -> tuple[str, str, bool]:
         if text.endswith(ending):
             rest, read_only = text[: -len(ending)], value
     source, colon, target = rest.rpartition(":")
-    if not (colon and source and target) or "\0" in text or "\n" in text:
+    if (
+        target.lower() in ("ro", "rw", "z")
+        or not (colon and source and target)
+        or "\0" in text
+        or "\n" in text
+    ):
         raise Refusal(f"--mount {text!r}: write it as HOST:DEST, HOST:DEST:ro or HOST:DEST:rw")
     if not target.startswith("/"):
         raise Refusal(f"--mount {text}: the destination must be an absolute path, not {target!r}")
@@ -92,10 +97,15 @@ def _check_source(text: str, real: Path, state: Path) -> None:
 
 
 def check_outside_state(what: str, real: Path, state: Path) -> None:
-    """Refuse a directory that is, holds, or lies in our own state directory."""
-    own = Path(os.path.realpath(state))
-    if _covers(str(own), str(real)) or _covers(str(real), str(own)):
-        raise Refusal(f"{what}: {real} and sanduk's state directory ({own}) may not overlap")
+    """Refuse a directory that is, holds, or lies in one of our own.
+
+    Beside the state directory these are the places of sockets and tokens of other runs.
+    """
+    places = [("state", Path(os.path.realpath(state)))]
+    places += [("runtime", place) for place in runtime_places()]
+    for kind, own in places:
+        if _covers(str(own), str(real)) or _covers(str(real), str(own)):
+            raise Refusal(f"{what}: {real} and sanduk's {kind} directory {own} may not overlap")
 
 
 def holds_engine_socket(real: Path) -> bool:

@@ -161,9 +161,13 @@ def _iso(moment: Any) -> str | None:
     return moment.isoformat() if moment else None
 
 
-def write_stats(path: Path, run: Run, report: str) -> None:
-    """`{exit, ok, stats, error, report}` and the run as a whole. Raises OSError."""
-    stats = {
+def stats(run: Run, report: str) -> bytes:
+    """`{exit, ok, stats, error, report}` and the run as a whole, as JSON.
+
+    Args:
+        report: where its copy was written; "" when it was not copied.
+    """
+    found = {
         "exit": run.exit_code,
         "ok": run.outcome == Outcome.SUCCEEDED,
         "stats": ", ".join(figures(run)),
@@ -171,10 +175,7 @@ def write_stats(path: Path, run: Run, report: str) -> None:
         "report": (report or str(Path(run.workspace) / "REPORT.md")) if run.report else None,
         "run": as_json(run),
     }
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path.expanduser(), flags, 0o600), "w") as file:
-        json.dump(stats, file, indent=2)
-        file.write("\n")
+    return f"{json.dumps(found, indent=2)}\n".encode()
 
 
 def dry_run(plan: Plan) -> dict[str, Any]:
@@ -191,12 +192,18 @@ def dry_run(plan: Plan) -> dict[str, Any]:
         "workdir": str(plan.workspace.path),
         "runs as": f"{plan.workspace.uid}:{plan.workspace.gid}",
         "mounts": described_or_none(plan),
-        "limits": f"{order.cpus:g} cpus, {order.memory}, {spoken(order.timeout_s)}",
+        "limits": f"{_cpus(order.cpus)}, {order.memory}, {spoken(order.timeout_s)}",
         "task": "on stdin" if launch.task_on_stdin else "in argv",
         "argv": [visible(word) for word in launch.argv],
         "variables": sorted({*launch.env, *order.env, *order.env_names}),
     }
     return described
+
+
+def _cpus(limit: float) -> str:
+    """The limit in words; a container gets no more processors than there are."""
+    there = os.cpu_count() or 1
+    return f"{limit:g} cpus" + (f" (this host has {there})" if limit > there else "")
 
 
 def described_or_none(plan: Plan) -> str:

@@ -27,7 +27,7 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     oci_runtime: str = ""
     mode: str = "sealed"
     no_network: bool = False
-    provider: str = "openai"
+    provider: str = ""  # empty: the usual one for the agent
     upstream: str = ""
     insecure_upstream: bool = False
     base_url: str = ""

@@ -24,6 +24,7 @@ class Seen:
         checks_calls: this agent must have completed a relayed call to have succeeded.
         calls_completed: how many the relay saw complete.
         memory: the limit, for the sentence.
+    last_words: the last line of the container's standard error, printable.
     not_started: why the engine could not start the container; "" when it did.
     """
 
@@ -35,6 +36,7 @@ class Seen:
     checks_calls: bool = False
     calls_completed: int = 0
     memory: str = ""
+    last_words: str = ""
     not_started: str = ""
 
 
@@ -53,13 +55,14 @@ def decide(seen: Seen) -> tuple[Outcome, str]:
     if seen.halt is not None:
         return HALTED[seen.halt], seen.halt_reason
     if seen.not_started:
-        return Outcome.FAILED, f"the container did not start: {seen.not_started}"
+        return Outcome.REFUSED, f"the container did not start: {seen.not_started}"
     if seen.exit_code is None:
         return Outcome.INTERRUPTED, "the engine no longer knows the container"
     if seen.oom_killed and seen.exit_code == 137:
         return Outcome.OUT_OF_MEMORY, f"the container used up its {seen.memory} of memory"
     if seen.result is None:
-        return Outcome.FAILED, _without_record(seen.exit_code)
+        words = f"; its last words: {seen.last_words}" if seen.last_words else ""
+        return Outcome.FAILED, f"{_without_record(seen.exit_code)}{words}"
     return _by_record(seen, seen.result)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from runs.report import with_instruction
 from runs.workspace import Workspace
 
 DEFAULT_AGENT = "codex"
+DEFAULT_PROVIDER = "openai"
 LINK_RECIPE = "link"
 
 
@@ -193,8 +195,9 @@ def _agent_and_image(order: Order) -> tuple[Agent, Image]:
         file = expanded(order.containerfile, what="--containerfile").resolve()
         if not file.is_file():
             raise Refusal(f"--containerfile {order.containerfile}: there is no such file")
-        tag = order.image or f"sanduk-custom-{agent.name.partition(':')[0].lower()}:latest"
-        return agent, Image(tag, containerfile=file)
+        place = f"{settings.SANDUK_HOME}\0{file}"
+        own = f"sanduk-custom:{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
+        return agent, Image(order.image or own, containerfile=file)
     if order.image:
         return agent, Image(order.image)
     return agent, from_recipe(agent.recipe)[1]
@@ -208,6 +211,8 @@ def _provider(order: Order, agent: Agent) -> Provider | None:
                 "use --mode sealed"
             )
         return None
+    if not order.provider:
+        return _at_address(order, _default_provider(agent))
     if order.provider not in provider_names():
         raise Refusal(
             f"there is no provider {order.provider!r}; there are {', '.join(provider_names())}"
@@ -217,6 +222,10 @@ def _provider(order: Order, agent: Agent) -> Provider | None:
         raise Refusal("the rehearsal model lives in the relay; use --mode sealed or key-safe")
     if order.upstream and provider.name == "rehearsal":
         raise Refusal("--upstream means nothing with the rehearsal model, which has no address")
+    return _at_address(order, provider)
+
+
+def _at_address(order: Order, provider: Provider) -> Provider:
     for flag, address in (("--upstream", order.upstream), ("--base-url", order.base_url)):
         if not address:
             continue
@@ -227,9 +236,18 @@ def _provider(order: Order, agent: Agent) -> Provider | None:
     return provider
 
 
+def _default_provider(agent: Agent) -> Provider:
+    """The usual one, else the first with an address of its own that the agent can speak to."""
+    names = (DEFAULT_PROVIDER, *provider_names())
+    for provider in map(get_provider, names):
+        if provider.key_env and set(agent.protocols) & set(provider.protocols):
+            return provider
+    raise Refusal(f"no provider of sanduk's speaks to {agent.name}; name one with --provider")
+
+
 def _check_resources(order: Order) -> None:
-    if not 0 < order.cpus <= 1024:
-        raise Refusal("--cpus takes a number above 0")
+    if not 0.01 <= order.cpus <= 1024:
+        raise Refusal("--cpus takes a number from 0.01 to 1024")
     admission.size_bytes(order.memory)
     if order.max_turns is not None and order.max_turns < 1:
         raise Refusal("--max-turns must be at least 1")

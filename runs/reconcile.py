@@ -9,11 +9,13 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from runs import box, report
+from runs import box, leftovers, report
 from runs.engines import get_engine
 from runs.engines.base import LABEL_INSTALL, LABEL_RUN, ContainerRow, Engine, EngineError
+from runs.holdings import agents_first
 from runs.installation import install_id
 from runs.lease import Watcher, owner_is
+from runs.locality import explained
 from runs.models import Run
 from runs.signals import run_ended
 
@@ -58,7 +60,9 @@ def repair(run: Run) -> None:
 
 
 def sweep(engine: Engine, *, kept_too: bool = False) -> Reconciled:
-    """Remove every container and network of this installation that belongs to no live run.
+    """Remove what this installation left and no live run needs.
+
+    That is containers and networks, what broken off probes made, and private directories of runs.
 
     Args:
         kept_too: also those that a person asked to keep.
@@ -67,12 +71,15 @@ def sweep(engine: Engine, *, kept_too: bool = False) -> Reconciled:
     try:
         # listed before the records are read: a run is written down before it makes anything, so
         # one that starts meanwhile is either not in this list or known as live
-        rows, networks = asyncio.run(_all(engine))
+        rows, networks = asyncio.run(explained(engine, _all(engine)))
         spared = set(Run.objects.live().values_list("uid", flat=True))
         if not kept_too:
             spared |= set(Run.objects.exclude(kept_container="").values_list("uid", flat=True))
-        going = [row.id for row in rows if row.labels.get(LABEL_RUN) not in spared]
-        done.removed = asyncio.run(_remove(engine, going, networks, spared))
+        mine = [row for row in rows if not leftovers.is_probe(row)]
+        going = [row for row in mine if row.labels.get(LABEL_RUN) not in spared]
+        done.removed = asyncio.run(_remove(engine, agents_first(going), networks, spared))
+        done.removed += asyncio.run(leftovers.remove_probes(engine))
+        done.removed += leftovers.remove_boxes()
     except EngineError as exc:
         done.troubles.append(str(exc))
         return done
@@ -105,7 +112,12 @@ async def _remove_all(engine: Engine, labels: Mapping[str, str]) -> int:
     """Remove what carries these labels, and see that it is gone. Raises EngineError otherwise."""
     rows = await engine.containers(labels)
     if rows:
-        await engine.remove([row.id for row in rows])
+        try:
+            await engine.remove(agents_first(rows))
+        except EngineError:
+            # somebody else may remove the same: what counts is whether they are gone
+            if await engine.containers(labels):
+                raise
         if left := await engine.containers(labels):
             raise EngineError(f"it still lists {left[0].id[:12]} after removing it")
     networks = await engine.networks(labels)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import errno
 import hashlib
 import os
 from dataclasses import dataclass
@@ -104,20 +103,3 @@ def _decoded(content: tree.Content) -> tuple[str, bool]:
         return decoder.decode(content.data, final=not content.cut), True
     except UnicodeDecodeError:
         return content.data.decode("utf-8", errors="replace"), False
-
-
-def copy_to(destination: str, text: str) -> None:
-    """Write the report to a path of the caller's: 0600, replaced, never through a link.
-
-    Raises OSError; the message names the destination.
-    """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        descriptor = os.open(destination, flags, 0o600)
-    except OSError as exc:
-        if exc.errno == errno.ELOOP:
-            raise OSError(f"{destination} is a symbolic link; the report is not written") from None
-        raise
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        os.fchmod(descriptor, 0o600)
-        file.write(text)

@@ -7,9 +7,11 @@ counted as passed.
 from __future__ import annotations
 
 import itertools
+import os
 import secrets
 import socket
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +22,7 @@ Verdict = Literal["closed", "open", "unknown"]
 # families that reach nothing outside a namespace that has only loopback
 HARMLESS_FAMILIES = {"AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"}
 HOST_PORTS_PROBED = 12
+ENTRIES_LOOKED_AT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ class Certificate:
             return f"key-safe: the key stays on the host; LAN and internet are reachable{doubt}"
         if self.vsock:
             return f"sealed, but for VSOCK: a socket to the hypervisor can be opened{doubt}"
+        if any(check.name == "sockets" and check.verdict == "open" for check in self.checks):
+            return f"sealed, but for a socket in a directory you lent it{doubt}"
         return f"sealed: nothing answers but the relay{doubt}"
 
     def as_stored(self) -> dict[str, Any]:
@@ -130,6 +135,42 @@ def open_host_ports() -> list[int]:
     # 22 is asked in any case, so that a host that listens nowhere is still a question
     ports = [*sorted(wildcard), *sorted(bound - wildcard), 22]
     return list(dict.fromkeys(ports))[:HOST_PORTS_PROBED]
+
+
+def lent_sockets(directories: Iterable[str]) -> tuple[list[str], bool]:
+    """Unix sockets in directories that the container gets, and whether all of them was looked at.
+
+    No network namespace keeps a process from connecting to a socket it finds in a file system.
+    """
+    found: list[str] = []
+    looked = 0
+    for directory in directories:
+        for folder, _, names in os.walk(directory):
+            for name in names:
+                looked += 1
+                if looked > ENTRIES_LOOKED_AT:
+                    return found, False
+                path = f"{folder}/{name}"
+                try:
+                    if stat.S_ISSOCK(os.lstat(path).st_mode):
+                        found.append(path)
+                except OSError:
+                    continue
+    return found, True
+
+
+def with_sockets(certificate: Certificate, sockets: list[str], *, all_seen: bool) -> Certificate:
+    """The certificate, with what the lent directories hold."""
+    if sockets:
+        shown = ", ".join(sockets[:3]) + (" and others" if len(sockets) > 3 else "")
+        sentence = f"a socket lies in a lent directory, and may be answered on this host: {shown}"
+        check = Check("sockets", "open", sentence)
+    elif all_seen:
+        check = Check("sockets", "closed", "no socket lies in the workspace or another mount")
+    else:
+        sentence = f"sockets in the lent directories: only {ENTRIES_LOOKED_AT:,} files looked at"
+        check = Check("sockets", "unknown", sentence)
+    return replace(certificate, checks=(*certificate.checks, check))
 
 
 def read_probe(line: bytes) -> dict[str, Any]:

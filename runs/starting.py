@@ -160,9 +160,13 @@ class Starting:
 
     async def _seal(self, container: str) -> None:
         """Start the link, hear its probe, judge it. Raises Refusal when the seal has a hole."""
-        self.link = await link.start(self.plan.engine, container)
+        plan = self.plan
+        self.link = await link.start(plan.engine, container)
         self._holdings.take("the link's client", self.link.let_go)
-        self.certificate = seal.judge(await link.answer(self.link), mode=self.plan.order.mode)
+        lent = [str(plan.workspace.path), *(mount.source for mount in plan.mounts)]
+        sockets, all_seen = await asyncio.to_thread(seal.lent_sockets, lent)
+        judged = seal.judge(await link.answer(self.link), mode=plan.order.mode)
+        self.certificate = seal.with_sockets(judged, sockets, all_seen=all_seen)
         self._step(self.certificate.headline)
         if self.certificate.holes:
             raise Refusal(f"the seal has a hole: {'; '.join(self.certificate.holes)}")
@@ -193,7 +197,8 @@ class Starting:
             )
         workspace = Mount(str(place.path), WORK, read_only=False)
         return ContainerSpec(
-            image=self.plan.image.tag,
+            # another build may take a tag of a person's own meanwhile, never an id
+            image=facts.id if self.plan.image.containerfile else self.plan.image.tag,
             entrypoint=f"{BOX}/entry",
             argv=(str(order.timeout_s + AFTER_DEADLINE_S), *facts.entrypoint, *argv),
             labels={**self._holdings.labels, LABEL_ROLE: "agent"},

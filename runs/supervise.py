@@ -23,6 +23,7 @@ from runs.console import Console
 from runs.duration import spoken
 from runs.ending import Ending
 from runs.engines.base import LABEL_INSTALL, LABEL_RUN, ContainerState, EngineError
+from runs.engines.failures import why_not_started
 from runs.following import Following
 from runs.holdings import Holdings
 from runs.installation import install_id, run_directory
@@ -34,6 +35,7 @@ from runs.recorder import Recorder
 from runs.refusal import Refusal
 from runs.starting import Starting
 from runs.stream import Listener, OutputLog
+from runs.visible import visible
 
 T = TypeVar("T")
 STOP_GRACE_S = 10
@@ -153,10 +155,11 @@ class Supervision:
                 checks_calls=self.plan.checks_calls,
                 calls_completed=self._ledger.completed,
                 memory=self.plan.order.memory,
+                last_words=visible(self._following.last_error, limit=200),
                 not_started=self._why_not_started(state),
             )
         )
-        if state and state.error and not result:
+        if state and state.error and state.started and not result:
             reason = f"{reason}: {state.error}"
         if state and state.oom_killed and outcome != Outcome.OUT_OF_MEMORY:
             self.trace(Trace("note", "the kernel killed a process of this run for memory"))
@@ -176,10 +179,10 @@ class Supervision:
         return ending
 
     def _why_not_started(self, state: ContainerState | None) -> str:
-        """Podman leaves a container that could not be started as if nobody had tried."""
-        if state is None or state.status != "created":
+        """The engine's reason, when the agent's command never ran: that is no failure of it."""
+        if state is None or state.started:
             return ""
-        return self._following.last_error or state.error or "the engine did not say why"
+        return why_not_started(state.error or self._following.last_error)
 
     def _certificate(self) -> dict[str, Any]:
         found = self._starting.certificate if self._starting else None

@@ -17,6 +17,14 @@ from runs.paths import expanded
 from runs.refusal import Refusal
 
 UNPRIVILEGED = 1000  # who owns what root has us make
+# giving one of these away, or to an agent, would break or hand over the host
+_SYSTEM = tuple(
+    Path(name)
+    for name in (
+        "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
+    )
+)  # fmt: skip
+_TOPS = frozenset(map(Path, ("/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/var")))  # noqa: S108
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,11 @@ def check(text: str, *, state: Path) -> Workspace:
 def _check_owner(path: Path, facts: os.stat_result) -> None:
     quoted = shlex.quote(str(path))
     caller = os.geteuid()
+    if path in _TOPS or path == Path.home() or any(path.is_relative_to(place) for place in _SYSTEM):
+        raise Refusal(
+            f"{path} is no place for an agent to work in; give it a directory of its own, "
+            "such as --workdir ./work"
+        )
     if facts.st_uid == 0:
         owner = f"{caller}:{os.getegid()}" if caller else f"{UNPRIVILEGED}:{UNPRIVILEGED}"
         sudo = "sudo " if caller else ""

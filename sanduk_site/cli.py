@@ -42,6 +42,14 @@ INTERNAL = {"execute"}  # what `run --detach` starts
 
 def main() -> None:
     """The console script. Exits with the command's code; 2 for a word that is no command."""
+    try:
+        _main()
+    except KeyboardInterrupt:
+        print("sanduk: stopped with Ctrl-C", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def _main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sanduk_site.settings")
     words = sys.argv[1:]
     if not words or words[0] in ("-h", "--help", "help"):
@@ -67,7 +75,8 @@ def _run(app: str, words: list[str]) -> None:
         django.setup()
         from django.core.management import load_command_class
     except ImproperlyConfigured as exc:
-        print(f"sanduk: {exc}", file=sys.stderr)
+        hint = "; install it with: pip install 'sanduk[postgres]'" if "psycopg" in str(exc) else ""
+        print(f"sanduk: {exc}{hint}", file=sys.stderr)
         raise SystemExit(2) from None
     command = load_command_class(app, f"sanduk_{words[0]}")
     gc.enable()

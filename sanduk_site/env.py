@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
@@ -59,11 +60,26 @@ def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
 
 
 def directory(name: str, default: Path) -> Path:
+    """An absolute path: a relative one would be another directory in each place."""
     value = text(name)
+    if not value:
+        return default
     try:
-        return Path(value).expanduser().absolute() if value else default
+        path = Path(value).expanduser()
     except RuntimeError:
         raise BadSetting(f"{name} names a home directory that does not exist") from None
+    if not path.is_absolute():
+        raise BadSetting(f"{name} must be an absolute path")
+    return path
+
+
+def time_zone(name: str, default: str) -> str:
+    value = text(name, default)
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise BadSetting(f"{name} must be an IANA zone, such as Europe/Berlin") from None
+    return value
 
 
 def secret(name: str) -> str:

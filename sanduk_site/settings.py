@@ -28,7 +28,7 @@ try:
     )
     SANDUK_MIN_FREE_MB = env.integer("SANDUK_MIN_FREE_MB", 64, low=0)
     ALLOWED_HOSTS = env.words("SANDUK_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
-    TIME_ZONE = env.text("SANDUK_TIME_ZONE", "UTC")
+    TIME_ZONE = env.time_zone("SANDUK_TIME_ZONE", "UTC")
     _secret_key = env.secret("SANDUK_SECRET_KEY")
     _database_url = env.secret("DATABASE_URL")
 except env.BadSetting as exc:
@@ -37,9 +37,14 @@ except env.BadSetting as exc:
 # The file is written by `sanduk_site.home.prepare`; before that, a key that lives as long as
 # this process is enough, because nothing has been signed yet.
 _key_file = SANDUK_HOME / "secret_key"
-SECRET_KEY = _secret_key or (
-    _key_file.read_text().strip() if _key_file.is_file() else secrets.token_urlsafe(48)
-)
+try:
+    _stored_key = _key_file.read_text().strip()
+except FileNotFoundError:
+    _stored_key = ""
+except (OSError, UnicodeDecodeError) as exc:
+    reason = exc.strerror if isinstance(exc, OSError) else "it is no text"
+    raise ImproperlyConfigured(f"SANDUK_HOME {SANDUK_HOME} cannot be used: {reason}") from None
+SECRET_KEY = _secret_key or _stored_key or secrets.token_urlsafe(48)
 
 # immediate transactions: a reader that turns writer must wait instead of failing at once
 _SQLITE = {

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from relay import Protocol, Provider
+from relay import Protocol, Provider, get_provider, provider_names
 
 REPORT_NAME = "REPORT.md"
 ARGV_ELEMENT_BYTES = 131_071  # Linux: MAX_ARG_STRLEN, 32 pages, less the closing NUL
@@ -168,9 +168,14 @@ class Agent(ABC):
         for protocol in self.protocols:
             if protocol in provider.protocols:
                 return protocol
+        fitting = [
+            name
+            for name in provider_names()
+            if set(get_provider(name).protocols) & set(self.protocols)
+        ]
         raise AgentRefusal(
             f"{self.name} speaks {', '.join(self.protocols)}; provider {provider.name} serves "
-            f"{', '.join(provider.protocols)}"
+            f"{', '.join(provider.protocols)}; try --provider {' or '.join(fitting)}"
         )
 
     @abstractmethod

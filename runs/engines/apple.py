@@ -33,7 +33,7 @@ from runs.engines.base import (
     ImageFacts,
     Mount,
 )
-from runs.engines.failures import failure, is_missing, not_installed
+from runs.engines.failures import build_failure, failure, is_missing, not_installed
 from runs.engines.process import Completed, last_line, printable
 
 READY_S = 10.0
@@ -171,8 +171,7 @@ class Apple(Engine):
 
         code = await process.run_lines((self.cli, *words, context), note, timeout_s=BUILD_S)
         if code != 0:
-            told = "\n".join(f"  {line}" for line in last) or "  it said nothing"
-            raise EngineError(f"building {printable(tag)} failed; its last lines:\n{told}")
+            raise build_failure(tag, last)
 
     # -- containers -------------------------------------------------------------------------
     async def create(self, spec: ContainerSpec) -> str:
@@ -213,7 +212,7 @@ class Apple(Engine):
         running, ended = found[0].status == "running", found[0].status in ("stopped", "exited")
         attached = self._attached.get(container)
         if ended and attached is None:  # made, and never started by us
-            return ContainerState(container, "created", None, False, "", None)
+            return ContainerState(container, "created", None, False, "", None, started=False)
         return ContainerState(
             id=container,
             status="running" if running else "exited" if ended else "other",

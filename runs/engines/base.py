@@ -24,6 +24,14 @@ class EngineError(Exception):
     """The engine did not do what was asked, or could not be asked; the text names the fix."""
 
 
+class BuildFailed(EngineError):
+    """An image could not be built: the text is one line, `lines` are the last the build said."""
+
+    def __init__(self, text: str, lines: Sequence[str]) -> None:
+        super().__init__(text)
+        self.lines = tuple(lines)
+
+
 class EngineUnavailable(EngineError):
     """No engine, or none that may be used: nothing was started."""
 
@@ -68,6 +76,7 @@ class ContainerState:
     oom_killed: bool
     error: str
     pid: int | None  # of its first process on this host, while running
+    started: bool = True  # False: its command never ran, whatever the exit code says
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +118,7 @@ class Engine(ABC):
     cli: ClassVar[str]
     shares_sockets: ClassVar[bool] = True  # a unix socket of this host can be mounted
     max_parallel_starts: ClassVar[int] = 4
+    creation_patience_s: ClassVar[float] = 10.0  # a creation under way is waited for at the end
 
     # -- the engine itself ------------------------------------------------------------------
     @abstractmethod
@@ -154,7 +164,14 @@ class Engine(ABC):
         pull: bool = False,
         file: str | None = None,
     ) -> None:
-        """Build the directory's Containerfile, or `file`. EngineError holds the last lines."""
+        """Build the directory's Containerfile, or `file`. Raises BuildFailed."""
+
+    async def remove_images(self, labels: Mapping[str, str]) -> int:
+        """Remove the images that carry every one of these labels; returns how many there were.
+
+        Only probes leave images that must be found so, and not every engine's probe makes one.
+        """
+        return 0
 
     # -- containers -------------------------------------------------------------------------
     @abstractmethod

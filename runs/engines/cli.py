@@ -8,7 +8,7 @@ import shlex
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -23,12 +23,13 @@ from runs.engines.base import (
     ImageFacts,
     Status,
 )
-from runs.engines.failures import failure, is_missing, without_missing
+from runs.engines.failures import build_failure, failure, is_missing, without_missing
 from runs.engines.process import Completed, printable
 
 QUICK_S = 30.0  # a command that only asks or deletes; a loaded disk can take seconds
-CREATE_S = 120.0  # rootless podman may copy a whole image for a new user mapping
+CREATE_S = 120.0
 BUILD_S = 3600.0
+BUILD_LINES = 12  # the last ones of a build that failed are shown
 _STATUS: Mapping[str, Status] = {
     "created": "created",
     "configured": "created",
@@ -79,8 +80,12 @@ class _Image(msgspec.Struct, rename="pascal"):
 class CliEngine(Engine):
     """An engine driven by a command line tool that speaks docker's language."""
 
-    async def call(self, *words: str, timeout_s: float = QUICK_S) -> Completed:
-        return await process.run((self.cli, *words), timeout_s=timeout_s)
+    quick_s: ClassVar[float] = QUICK_S
+    create_s: ClassVar[float] = CREATE_S
+
+    async def call(self, *words: str, timeout_s: float | None = None) -> Completed:
+        """Run one command of the tool, for at most `timeout_s` seconds (None: `quick_s`)."""
+        return await process.run((self.cli, *words), timeout_s=timeout_s or self.quick_s)
 
     # -- what the engines do differently ------------------------------------------------------
     @abstractmethod
@@ -141,15 +146,14 @@ class CliEngine(Engine):
 
         def note(line: str) -> None:
             last.append(line)
-            del last[:-12]
+            del last[:-BUILD_LINES]
             on_line(line)
 
         code = await process.run_lines(
             (self.cli, *words, context), note, timeout_s=BUILD_S, env=self.build_environment()
         )
         if code != 0:
-            told = "\n".join(f"  {line}" for line in last) or "  it said nothing"
-            raise EngineError(f"building {printable(tag)} failed; its last lines:\n{told}")
+            raise build_failure(tag, last)
         if await self.image(tag) is None:
             raise EngineError(
                 f"{self.cli} built {printable(tag)} but does not have it: the builder in use keeps"
@@ -162,6 +166,17 @@ class CliEngine(Engine):
     def build_environment(self) -> Mapping[str, str]:
         return {}
 
+    async def remove_images(self, labels: Mapping[str, str]) -> int:
+        done = await self.call("image", "ls", "--quiet", "--no-trunc", *label_filters(labels))
+        if done.code != 0:
+            raise failure("cannot list images", done)
+        found = dict.fromkeys(done.text.split())
+        for image in found:
+            done = await self.call("image", "rm", "--force", image)
+            if done.code != 0 and not is_missing(done.stderr):
+                raise failure("the engine could not remove an image", done)
+        return len(found)
+
     # -- containers -------------------------------------------------------------------------
     async def create(self, spec: ContainerSpec) -> str:
         words = create_arguments(
@@ -171,7 +186,7 @@ class CliEngine(Engine):
             processors=os.cpu_count() or 1,
         )
         done = await self.call(
-            *self.create_words(spec), *words, "--", spec.image, *spec.argv, timeout_s=CREATE_S
+            *self.create_words(spec), *words, "--", spec.image, *spec.argv, timeout_s=self.create_s
         )
         if done.code != 0:
             raise failure("the engine refused the container", done, image=spec.image)
@@ -205,7 +220,7 @@ class CliEngine(Engine):
 
     async def stop(self, container: str, *, grace_s: int) -> None:
         done = await self.call(
-            "stop", "-t", str(grace_s), "--", container, timeout_s=grace_s + QUICK_S
+            "stop", "-t", str(grace_s), "--", container, timeout_s=grace_s + self.quick_s
         )
         if done.code != 0 and not is_missing(done.stderr):
             state = await self.inspect(container)
@@ -225,14 +240,28 @@ class CliEngine(Engine):
         return ["rm", "--force", "--volumes"]
 
     async def containers(self, labels: Mapping[str, str]) -> list[ContainerRow]:
+        ids = await self._listed(labels)
+        # `ps` joins labels with commas, which a value may hold as well; `inspect` does not.
+        while ids:
+            rows, trouble = [], None
+            try:
+                rows = [_row(each) for each in await self._inspected(ids)]
+            except EngineError as exc:
+                trouble = exc
+            if set(ids) <= {row.id for row in rows}:
+                return [row for row in rows if labels.items() <= row.labels.items()]
+            # One that is just being removed can fail in any words, and take the others' answer
+            # along: ask again while they get fewer.
+            before, ids = ids, await self._listed(labels)
+            if not set(ids) < set(before):
+                raise trouble or EngineError(f"{self.cli} lists a container that it cannot inspect")
+        return []
+
+    async def _listed(self, labels: Mapping[str, str]) -> list[str]:
         done = await self.call("ps", "--all", "--quiet", "--no-trunc", *label_filters(labels))
         if done.code != 0:
             raise failure("cannot list containers", done)
-        ids = done.text.split()
-        # `ps` joins labels with commas, which a value may hold as well; `inspect` does not.
-        found = await self._inspected(ids) if ids else []
-        rows = [_row(each) for each in found]
-        return [row for row in rows if labels.items() <= row.labels.items()]
+        return done.text.split()
 
     # -- networks ---------------------------------------------------------------------------
     async def create_network(self, name: str, labels: Mapping[str, str], *, internal: bool) -> str:
@@ -289,6 +318,7 @@ def decoded(data: bytes, kind: type[T], cli: str) -> T:
 
 def _state(found: _Container) -> ContainerState:
     status = _STATUS.get(found.state.status.lower(), "other")
+    started = status != "created"
     if status == "created" and found.state.exit_code != 0:
         status = "exited"  # it was started and its command could not be: it has ended
     return ContainerState(
@@ -298,6 +328,7 @@ def _state(found: _Container) -> ContainerState:
         oom_killed=found.state.oom_killed,
         error=printable(found.state.error),
         pid=found.state.pid if status == "running" and found.state.pid > 0 else None,
+        started=started,
     )
 
 

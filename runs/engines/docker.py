@@ -25,8 +25,15 @@ from runs.engines.base import (
     ImageFacts,
 )
 from runs.engines.cli import CliEngine, decoded
-from runs.engines.failures import boot_id, docker_down, not_installed, path_exists
-from runs.engines.process import Completed, last_line
+from runs.engines.failures import (
+    bad_docker_context,
+    bad_docker_host,
+    boot_id,
+    docker_down,
+    not_installed,
+    path_exists,
+)
+from runs.engines.process import Completed
 
 DEFAULT_ENDPOINT = "unix:///var/run/docker.sock"
 INFO_S = 10.0
@@ -99,6 +106,11 @@ class Docker(CliEngine):
             raise EngineUnavailable(why)
         await locality.probe_mount(self, endpoint, directory, labels or {})
 
+    async def call(self, *words: str, timeout_s: float | None = None) -> Completed:
+        if (host := os.environ.get("DOCKER_HOST")) and (why := bad_docker_host(host)):
+            raise EngineUnavailable(why)
+        return await super().call(*words, timeout_s=timeout_s)
+
     async def info(self) -> DockerInfo:
         """Ask the daemon. A client exits 0 for some unreachable daemons: no version, no answer."""
         try:
@@ -116,15 +128,20 @@ class Docker(CliEngine):
         if b'"conmon"' in done.stdout or "Emulate Docker CLI" in done.stderr:
             return "the docker command here is Podman's stand-in: use `--runtime podman`"
         told = done.stderr.strip() or "\n".join(info.server_errors or ())
-        return docker_down(told, await self.endpoint(), exists=path_exists)
+        endpoint = await self.endpoint()
+        chosen = [name for name in ("DOCKER_HOST", "DOCKER_CONTEXT") if os.environ.get(name)]
+        return docker_down(told, endpoint, exists=path_exists, variable="".join(chosen[:1]))
 
     async def endpoint(self) -> str:
         """The address the client talks to; asks no daemon. DOCKER_HOST outranks the context."""
         if host := os.environ.get("DOCKER_HOST"):
+            if why := bad_docker_host(host):
+                raise EngineUnavailable(why)
             return host
         done = await self.call("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
         if done.code != 0:
-            raise EngineUnavailable(f"Docker's context cannot be read: {last_line(done.stderr)}")
+            name = os.environ.get("DOCKER_CONTEXT", "")
+            raise EngineUnavailable(bad_docker_context(name, done.stderr))
         return done.text or DEFAULT_ENDPOINT
 
     # -- questions the socket answers sooner than the client ------------------------------------

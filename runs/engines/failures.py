@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from runs.engines.base import EngineError
+from runs.engines.base import BuildFailed, EngineError
 from runs.engines.process import Completed, last_line, printable
 
 _MISSING = (
@@ -18,6 +20,7 @@ _MISSING = (
     "unable to find network",
     "image not known",
     "no container with",
+    "container not known",
 )
 _POOL = (
     "non-overlapping ipv4 address pool",
@@ -26,6 +29,18 @@ _POOL = (
     "no free subnet",
 )
 _NO_IMAGE = ("no such image", "image not known", "unable to find image")
+_NO_CAUSE = (
+    "DEPRECATED: The legacy builder",
+    "BuildKit is currently disabled",
+    "Install the buildx component",
+    "environment-variable.",
+)
+_SCHEMES = ("unix", "tcp", "ssh", "npipe", "fd", "http", "https")
+_LIMIT_FILES = {
+    r"cpu\.cfs_|cpu\.max|cpu\.shares|cpu\.weight": "cpu",
+    r"memory\.(limit_in_bytes|memsw|max|swap)": "memory",
+    r"pids\.max": "process",
+}
 _DENIED = ("permission denied while trying to connect", "dial unix", "connect: permission denied")
 
 
@@ -60,10 +75,57 @@ def failure(what: str, done: Completed, *, image: str = "") -> EngineError:
     return EngineError(f"{what}: {last_line(done.stderr)}")
 
 
-def docker_down(stderr: str, endpoint: str, *, exists: Callable[[str], bool]) -> str:
+def build_failure(tag: str, lines: Sequence[str]) -> BuildFailed:
+    """The error for a build whose last lines these are; the daemon's advertisements left out."""
+    told = [line for line in lines if not any(words in line for words in _NO_CAUSE)]
+    return BuildFailed(f"building {printable(tag)} failed: {last_line(chr(10).join(told))}", told)
+
+
+def why_not_started(error: str) -> str:
+    """A container runtime's reason for not starting a container, short and with its cause."""
+    for files, limit in _LIMIT_FILES.items():
+        if re.search(files, error):
+            return f"the engine could not set its {limit} limit"
+    causes = [part.strip() for part in error.removesuffix(": unknown").split(": ")]
+    told = ": ".join(causes[-2:]).strip()
+    return printable(told, 160) or "the engine did not say why"
+
+
+def bad_docker_host(host: str) -> str:
+    """Why `host` can be no address of a daemon; empty if it may be one.
+
+    The client takes a word without a scheme for a host's name, and looks it up.
+    """
+    scheme, separator, rest = host.partition("://")
+    if separator and scheme in _SCHEMES and (rest.startswith("/") or scheme != "unix") and rest:
+        return ""
+    return (
+        f"DOCKER_HOST={printable(host, 80)!r} is no address of a Docker daemon, as"
+        " unix:///var/run/docker.sock is: `unset DOCKER_HOST` to use this machine's"
+    )
+
+
+def bad_docker_context(name: str, stderr: str) -> str:
+    """Docker's context cannot be read; `name` is DOCKER_CONTEXT's value, empty if it has none."""
+    if name:
+        return (
+            f"DOCKER_CONTEXT={printable(name, 80)!r} names no Docker context that can be read:"
+            " `unset DOCKER_CONTEXT` to use this machine's daemon"
+        )
+    return (
+        f"Docker's context cannot be read ({last_line(stderr)}): `docker context use default`"
+        " to use this machine's daemon"
+    )
+
+
+def docker_down(
+    stderr: str, endpoint: str, *, exists: Callable[[str], bool], variable: str = ""
+) -> str:
     """Why the docker command cannot reach its daemon at `endpoint`, and what to do.
 
-    `exists` tells whether a path exists on this host.
+    Args:
+        exists: tells whether a path exists on this host.
+        variable: the one of the environment that chose the endpoint; empty: none did.
     """
     lower = stderr.lower()
     if "permission denied" in lower and any(words in lower for words in _DENIED):
@@ -71,10 +133,12 @@ def docker_down(stderr: str, endpoint: str, *, exists: Callable[[str], bool]) ->
             f"you may not use Docker's socket ({_path(endpoint)}): run"
             " `sudo usermod -aG docker $USER`, then log in again"
         )
-    if not endpoint.startswith("unix:"):
+    if not endpoint.startswith("unix:") or variable:
+        way = f"`unset {variable}`" if variable else "`docker context use default`"
+        by = f", which {variable} names," if variable else ""
         return (
-            f"Docker at {printable(endpoint)} does not answer ({last_line(stderr)}): unset"
-            " DOCKER_HOST, or run `docker context use default`, to use this machine's"
+            f"Docker at {printable(endpoint)}{by} does not answer ({last_line(stderr)}): {way}"
+            " to use this machine's"
         )
     if "/run/user/" in endpoint:
         return "your Docker daemon does not run: start it with `systemctl --user start docker`"
@@ -106,10 +170,19 @@ def podman_down(stderr: str) -> str:
 
 
 def not_installed(cli: str, title: str) -> str:
-    """The engine's command is not on PATH."""
-    where = "on macOS from its vendor's page" if cli == "container" else ""
-    how = where or f"on Debian and Ubuntu with `sudo apt-get install {_PACKAGES[cli]}`"
-    return f"{title} is not installed (no `{cli}` on PATH): install it {how}"
+    """The engine's command is not on PATH; perhaps another engine's is."""
+    others = [each for each in _PACKAGES if each != cli and shutil.which(each)]
+    if others:
+        way = f"use `--runtime {others[0]}`, or install it"
+    else:
+        all_of_them = " nor ".join(f"`{each}`" for each in dict.fromkeys((cli, *_PACKAGES)))
+        return (
+            f"no container engine is installed (neither {all_of_them} is on PATH): on Debian and"
+            f" Ubuntu `sudo apt-get install {_PACKAGES.get(cli, 'docker.io')}`, or from a checkout"
+            f" `scripts/engine-up{' --podman' if cli == 'podman' else ''}`"
+        )
+    how = f" with `sudo apt-get install {_PACKAGES[cli]}`" if cli in _PACKAGES else ""
+    return f"{title} is not installed (no `{cli}` on PATH): {way}{how}"
 
 
 _PACKAGES = {"docker": "docker.io", "podman": "podman"}

@@ -6,10 +6,12 @@ the link's user namespace, so that both own the caller's files.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +19,13 @@ import msgspec
 
 from runs.engines import process
 from runs.engines.arguments import has_no_way_out
-from runs.engines.base import ContainerSpec, EngineError, EngineFacts, EngineUnavailable
+from runs.engines.base import (
+    ContainerSpec,
+    ContainerState,
+    EngineError,
+    EngineFacts,
+    EngineUnavailable,
+)
 from runs.engines.cli import CliEngine
 from runs.engines.failures import (
     boot_id,
@@ -28,7 +36,10 @@ from runs.engines.failures import (
 )
 from runs.engines.process import Completed
 
-INFO_S = 10.0
+# Every command waits for the lock of the image store, which another one holds while it copies a
+# whole image (vfs, or a new user mapping): 20 s for 500 MB where it was measured.
+PATIENCE_S = 180.0
+CREATE_S = 600.0
 
 
 class _Version(msgspec.Struct):
@@ -67,6 +78,13 @@ class PodmanInfo(msgspec.Struct):
 class Podman(CliEngine):
     name: ClassVar[str] = "podman"
     cli: ClassVar[str] = "podman"
+    quick_s: ClassVar[float] = PATIENCE_S
+    create_s: ClassVar[float] = CREATE_S
+    creation_patience_s: ClassVar[float] = 90.0
+
+    def __init__(self) -> None:
+        self._creating = asyncio.Lock()
+        self._noted_in: dict[str, Path] = {}  # where conmon notes "out of memory", by container
 
     # -- the engine itself ------------------------------------------------------------------
     async def ready(self) -> EngineFacts:
@@ -99,7 +117,7 @@ class Podman(CliEngine):
 
     async def info(self) -> PodmanInfo:
         try:
-            done = await self.call("info", "--format", "json", timeout_s=INFO_S)
+            done = await self.call("info", "--format", "json")
         except EngineUnavailable:
             raise
         except EngineError as exc:
@@ -140,14 +158,28 @@ class Podman(CliEngine):
             raise failure("cannot inspect a new network", found)
         return self.full_id(found)
 
+    async def create(self, spec: ContainerSpec) -> str:
+        async with self._creating:
+            return await super().create(spec)
+
     async def start_attached(self, container: str) -> Process:
-        # conmon 2.1.6 notes "out of memory" by a file in its working directory, but podman looks
-        # for it in the container's own: without this the flag is lost and the file is litter.
-        found = await self.call("inspect", "--format", "{{.StaticDir}}", "--", container)
+        # Not beside a creation: the start would wait for the store, and its caller's patience end.
+        async with self._creating:
+            found = await self.call("inspect", "--format", "{{.StaticDir}}", "--", container)
         if found.code != 0:
             raise failure("cannot start a container", found)
         argv = (self.cli, "start", "--attach", "--sig-proxy=false", container)
-        return await process.start(argv, cwd=found.text)
+        place = await asyncio.to_thread(_enterable, Path(found.text))
+        self._noted_in[container] = place
+        return await process.start(argv, cwd=str(place))
+
+    async def inspect(self, container: str) -> ContainerState | None:
+        state = await super().inspect(container)
+        place = self._noted_in.get(container)
+        if state is None or state.status != "exited" or place is None:
+            return state
+        noted = await asyncio.to_thread(os.path.lexists, place / "oom")
+        return replace(state, oom_killed=state.oom_killed or noted)
 
     async def remove(self, containers: Sequence[str]) -> None:
         # One at a time: given several of which one is missing, 4.3 removes none, and says nothing.
@@ -156,6 +188,7 @@ class Podman(CliEngine):
         for last in (False, True):
             dependents = []
             for container in left:
+                self._noted_in.pop(container, None)
                 done = await self.call(*self.remove_words(), "--", container)
                 told = without_missing(done.stderr)
                 if done.code != 0 and told.strip():
@@ -166,6 +199,19 @@ class Podman(CliEngine):
 
     def remove_words(self) -> list[str]:
         return ["rm", "--force", "--volumes", "--time", "0"]  # else each waits 10 s for its TERM
+
+
+def _enterable(static: Path) -> Path:
+    """The working directory for `podman start`, removed with the container.
+
+    conmon 2.1.6 notes "out of memory" by a file in its working directory, where podman looks for
+    it only if that is the container's own. Rootless, with users mapped, that one belongs to
+    another user id; the one above it is still ours.
+    """
+    for place in (static, static.parent):
+        if os.access(place, os.X_OK):
+            return place
+    return Path("/")
 
 
 def _missing_limits(host: _Host) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
+import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ LINE_LIMIT = 400  # characters of a line shown to a person
 BUILD_LINE_LIMIT = 2000  # characters
 PIPE_LIMIT = 256 * 1024  # bytes asyncio buffers before it stops reading
 _CHUNK = 64 * 1024
+_COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +84,12 @@ async def start(
 
 
 async def end(process: Process) -> None:
-    """Kill a command that is not wanted any more and reap it."""
+    """Kill a command that is not wanted any more, and reap it.
+
+    Its whole group: a rootless podman does its work in a child, which would go on.
+    """
     with contextlib.suppress(ProcessLookupError):
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
 
 
@@ -170,6 +176,7 @@ async def _feed(stream: asyncio.StreamReader, on_line: Callable[[str], None]) ->
 
 
 def _tell(line: bytes, on_line: Callable[[str], None]) -> None:
+    line = _COLOUR.sub(b"", line)
     if line.strip():
         on_line(printable(line.decode("utf-8", "replace"), BUILD_LINE_LIMIT))
 

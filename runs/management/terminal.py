@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
+from pathlib import Path
 from typing import IO, Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -13,6 +15,7 @@ from django.db import DatabaseError
 
 from runs.engines.base import EngineError
 from runs.home import prepare
+from runs.models import Run
 from runs.reconcile import reconcile
 from runs.refusal import Refusal
 from runs.visible import visible
@@ -24,8 +27,10 @@ _DJANGO_FLAGS = {"--version", "--settings", "--pythonpath", "--traceback", "--no
 
 class _Parser(CommandParser):
     def error(self, message: str) -> Any:
-        self.print_usage(sys.stderr)
-        print(f"sanduk: {message}", file=sys.stderr)
+        hint = ""
+        if message.startswith("unrecognized arguments"):
+            hint = "; quote a task of several words, and put -- before one that begins with -"
+        print(f"sanduk: {visible(message)}{hint}; see {self.prog} --help", file=sys.stderr)
         raise SystemExit(REFUSED)
 
 
@@ -75,6 +80,13 @@ class SandukCommand(BaseCommand):
 
     def guarded(self, **options: Any) -> int:
         """Act, turning every expected trouble into one line and a code."""
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # what an agent wrote must not stop us because a terminal cannot show it
+            sys.stdout.reconfigure(errors="backslashreplace")
+        try:
+            Path.cwd()
+        except FileNotFoundError:
+            return self.refuse("the current directory is gone; change to one that is there")
         try:
             if self.keeps_state and not (options.get("dry_run") and self.ends_lost_runs):
                 prepare()
@@ -86,7 +98,7 @@ class SandukCommand(BaseCommand):
         except DatabaseError as exc:
             return self.refuse(f"the database cannot be used: {exc}")
         except KeyboardInterrupt:
-            self.refuse("stopped with Ctrl-C; nothing was started")
+            self.refuse("stopped with Ctrl-C")
             return 130
         except BrokenPipeError:
             sys.stderr.close()  # the reader went away: nothing is wrong with us
@@ -125,7 +137,8 @@ class SandukCommand(BaseCommand):
     def _end_lost_runs(self) -> None:
         done = reconcile()
         for uid in done.ended:
-            self.say(f"run {uid} had lost its process; it is ended as interrupted")
+            outcome = Run.objects.get(uid=uid).outcome.replace("_", " ")
+            self.say(f"run {uid} had lost its process; it is ended as {outcome}")
         for trouble in done.troubles:
             self.say(trouble)
 

@@ -192,12 +192,13 @@ class Installation:
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    def containers(self, role: str = "", uid: str = "") -> list[str]:
-        """Ids of this installation's containers, from the engine."""
+    def containers(self, role: str = "", uid: str = "", *, probes: bool = False) -> list[str]:
+        """Ids of this installation's containers, from the engine; those of no run only if asked."""
         mark = self.home / "install-id"
         if not mark.exists():
             return []
         words = ["ps", "-aq", "--no-trunc", "--filter", f"label=sanduk.install={mark.read_text()}"]
+        words += [] if probes else ["--filter", "label=sanduk.run"]
         words += ["--filter", f"label=sanduk.role={role}"] if role else []
         words += ["--filter", f"label=sanduk.run={uid}"] if uid else []
         return self.engine_says(*words).split()
@@ -239,7 +240,7 @@ class Installation:
 
     def left(self, *, kept: int = 0) -> list[object]:
         """Whatever of ours is still on this machine."""
-        containers: list[object] = [*self.containers()]
+        containers: list[object] = [*self.containers(probes=True)]
         if len(containers) == kept:
             containers = []
         scratch = [*Path(self.environment["TMPDIR"]).iterdir()]
@@ -315,7 +316,7 @@ def clear(made: Installation) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(line.partition(":")[0]), signal.SIGKILL)
     for _ in range(2):  # podman removes an agent before the link it lives in
-        if found := made.containers():
+        if found := made.containers(probes=True):
             told(made.cli, "rm", "--force", "--volumes", *found)
     for network in made.networks():
         told(made.cli, "network", "rm", network)

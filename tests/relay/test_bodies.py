@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import relay.bodies
 from relay.bodies import BodyLog, digest, read_body, read_outcome
 from relay.records import CallRecord
+from tests.relay.stand import plain, request, saying, standing
 
 BODY = b'{"model":"m","max_tokens":9,"messages":[{},{}],"tools":[{},{},{}],"stream":true}'
 
@@ -200,6 +201,37 @@ def test_a_listener_that_fails_does_not_stop_the_log(tmp_path, caplog):
     log.close()
     assert read_body(tmp_path / "b", 2) == BODY
     assert "body log" in caplog.text
+
+
+@pytest.mark.anyio
+async def test_the_relay_logs_what_it_sends_and_what_becomes_of_it(tmp_path):
+    log = BodyLog(tmp_path / "b")
+    async with standing(saying(plain(b"{}")), max_tokens_cap=5) as stand:
+        stand.app.bodies = log
+        await stand.raw(request(body=b'{"model":"m","max_tokens":900}'))
+        await stand.raw(request(target="/v1/nowhere"))
+        await stand.record(2)
+        log.close()
+        assert read_body(tmp_path / "b", 1) == stand.provider.seen[0].body
+        assert b"900" not in read_body(tmp_path / "b", 1)
+    assert read_outcome(tmp_path / "b", 1)["status"] == 200
+    assert read_outcome(tmp_path / "b", 2)["refusal"] == "path"
+    assert read_body(tmp_path / "b", 2) is None
+
+
+@pytest.mark.anyio
+async def test_a_log_that_cannot_write_costs_no_call(tmp_path):
+    directory = tmp_path / "b"
+    log = BodyLog(directory)
+    (directory / "0001.json").mkdir()
+    (directory / "calls.log").mkdir()
+    async with standing(saying(plain(b"{}"))) as stand:
+        stand.app.bodies = log
+        for _ in range(3):
+            assert (await stand.raw(request())).startswith(b"HTTP/1.1 200 ")
+        await stand.record(3)
+    log.close()
+    assert log.stopped
 
 
 @pytest.mark.parametrize(

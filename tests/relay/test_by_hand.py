@@ -101,6 +101,16 @@ def test_a_unix_socket_at_a_long_path_is_served_and_removed(tmp_path):
     assert not path.exists()
 
 
+def test_it_keeps_bodies_where_it_is_told_to(tmp_path):
+    kept = tmp_path / "kept"
+    flags = ["--provider", "rehearsal", "--listen", "127.0.0.1:0", "--log-bodies", str(kept)]
+    with started(*flags) as (process, first):
+        assert ask(first["listening"]).status_code == 200
+        ended(process)
+    assert json.loads((kept / "0001.json").read_text())["model"] == "rehearsal"
+    assert json.loads((kept / "0001.outcome.json").read_text())["status"] == 200
+
+
 def test_the_rules_of_a_policy_have_the_names_of_the_commands_flags():
     rules = ["--allow-model", "other", "--allow-path", "/v1/files"]
     with started("--provider", "rehearsal", "--listen", "127.0.0.1:0", *rules) as (process, first):

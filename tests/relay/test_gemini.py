@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import tempfile
+from pathlib import Path
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import relay
+from relay.budget import Budget
 from relay.meter import Meter
 from relay.protocols import dialect, gemini
 from relay.records import Usage
 from relay.rehearsal import create_rehearsal_app
+from tests.relay.stand import KEY, TOKEN, Stand, plain, saying, standing
 
 TASK = "Summarise every file here."
 DIGEST = "ab" * 32
@@ -240,3 +246,138 @@ async def test_it_lists_itself_and_counts_tokens():
 )
 async def test_no_body_brings_it_down(body):
     assert (await ask(body)).status_code in (200, 400)
+
+
+# -- through the relay ---------------------------------------------------------------------------
+GENERATE = "/v1beta/models/gemini-3.8-flash:generateContent"
+STREAM_PATH = "/v1beta/models/gemini-3.8-flash:streamGenerateContent"
+GOOD = saying(plain(json.dumps(event("STOP", usageMetadata=COUNTS)).encode()))
+
+
+async def post(stand: Stand, path=GENERATE, body=None, **headers):
+    sent = {"x-goog-api-key": TOKEN, "x-api-key": "", "authorization": "", **headers}
+    return await stand.post(path, json=asking() if body is None else body, headers=sent)
+
+
+@pytest.mark.anyio
+async def test_the_key_takes_the_place_of_the_token_and_usage_is_read():
+    async with standing(GOOD, "gemini") as stand:
+        assert (await post(stand)).status_code == 200
+        seen = stand.provider.seen[0]
+        assert seen.target == GENERATE
+        assert seen.values("x-goog-api-key") == [KEY]
+        record = await stand.record()
+        assert record.protocol == "gemini"
+        assert record.model_asked == "gemini-3.8-flash"
+        assert record.usage == gemini.usage(COUNTS)
+        assert record.completed
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        (f"{STREAM_PATH}?alt=sse", 200),
+        (STREAM_PATH, 200),
+        (f"{GENERATE}?alt=sse", 403),
+        (f"{STREAM_PATH}?key=stolen", 403),
+        ("/v1beta/models/gemini-3.8-flash:countTokens", 200),
+        ("/v1beta/models/gemini-3.8-flash:batchGenerateContent", 403),
+        ("/v1beta/models/a/b:generateContent", 403),
+        ("/v1beta/models/..:generateContent", 403),
+        ("/v1beta/models/%2e%2e:generateContent", 400),
+        ("/v1beta/files", 403),
+    ],
+)
+async def test_which_of_googles_paths_pass(path, status):
+    async with standing(GOOD, "gemini") as stand:
+        answer = await post(stand, path)
+        assert answer.status_code == status
+        if status != 200:
+            assert answer.json()["error"]["code"] == status
+            assert stand.provider.seen == []
+
+
+@pytest.mark.anyio
+async def test_a_missing_token_is_told_in_googles_shape():
+    async with standing(GOOD, "gemini") as stand:
+        answer = await post(stand, **{"x-goog-api-key": "wrong"})
+        assert answer.json()["error"]["status"] == "UNAUTHENTICATED"
+
+
+@pytest.mark.anyio
+async def test_the_model_in_the_path_is_judged():
+    async with standing(GOOD, "gemini", allow_models=frozenset({"gemini-3.8-flash"})) as stand:
+        assert (await post(stand)).status_code == 200
+        refused = await post(stand, GENERATE.replace("3.8-flash", "3.1-pro"))
+        assert refused.status_code == 403
+        assert "--allow-model gemini-3.1-pro" in refused.json()["error"]["message"]
+        assert len(stand.provider.seen) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("settings", "sent"),
+    [
+        (None, {"maxOutputTokens": 50}),
+        ({}, {"maxOutputTokens": 50}),
+        ({"temperature": 1}, {"temperature": 1, "maxOutputTokens": 50}),
+        ({"maxOutputTokens": 10}, {"maxOutputTokens": 10}),
+        ({"maxOutputTokens": 5000}, {"maxOutputTokens": 50}),
+        ({"max_output_tokens": 5000}, {"max_output_tokens": 50}),
+        ({"maxOutputTokens": -1}, {"maxOutputTokens": 50}),
+        ({"maxOutputTokens": True}, {"maxOutputTokens": 50}),
+        ({"maxOutputTokens": 9, "candidateCount": 8}, {"maxOutputTokens": 9, "candidateCount": 1}),
+    ],
+)
+async def test_every_bound_on_output_is_capped(settings, sent):
+    body = asking() if settings is None else asking(generationConfig=settings)
+    async with standing(GOOD, "gemini", max_tokens_cap=50) as stand:
+        assert (await post(stand, body=body)).status_code == 200
+        assert json.loads(stand.provider.seen[0].body)["generationConfig"] == sent
+
+
+@pytest.mark.anyio
+async def test_a_budget_is_charged_from_its_counts():
+    async with standing(GOOD, "gemini", budget=Budget(tokens=1500)) as stand:
+        body = asking(generationConfig={"maxOutputTokens": 100})
+        assert (await post(stand, body=body)).status_code == 200
+        await stand.record()
+        assert stand.ledger.tokens == 930 + 77
+        assert (await post(stand, body=body)).status_code == 200
+        spent = await post(stand, body=body)
+        assert spent.status_code == 402
+        assert spent.json()["error"]["status"] == "FAILED_PRECONDITION"
+
+
+@contextlib.asynccontextmanager
+async def rehearsed():
+    """The relay in front of the scripted model."""
+    with tempfile.TemporaryDirectory() as directory:
+        model, path = Path(directory) / "model.sock", Path(directory) / "relay.sock"
+        records: list[relay.CallRecord] = []
+        policy = relay.Policy(relay.get_provider("rehearsal"), relay.Endpoint.at_socket(str(model)))
+        ledger = relay.Ledger(on_call=records.append)
+        app = relay.create_app(policy, None, TOKEN, ledger)
+        async with (
+            relay.serving(create_rehearsal_app(), relay.bind_unix(model)),
+            relay.serving(app, relay.bind_unix(path)),
+        ):
+            transport = httpx.AsyncHTTPTransport(uds=str(path))
+            headers = {"x-goog-api-key": TOKEN}
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://relay", headers=headers
+            ) as client:
+                yield client, records
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_the_relay_reads_the_scripted_models_usage(operation):
+    async with rehearsed() as (client, records):
+        answer = await client.post(f"/v1beta/models/rehearsal:{operation}", json=asking())
+        assert answer.status_code == 200
+        assert (await client.get("/v1beta/models")).status_code == 200
+    assert records[0].usage == USAGE
+    assert records[0].model_answered == "rehearsal"
+    assert records[0].completed

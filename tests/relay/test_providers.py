@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from relay import InvalidUpstream, get_provider, provider_names, with_upstream
 from relay.endpoints import Endpoint, is_loopback, parse_endpoint
 from relay.providers import InvalidProvider, UnknownProvider, load_providers
+from relay.records import Protocol
 
 
 def routes(name):
@@ -43,15 +46,17 @@ def test_each_provider_has_exactly_its_routes():
 
 def test_rehearsal_serves_every_protocol_and_needs_no_key():
     rehearsal = get_provider("rehearsal")
-    assert set(rehearsal.protocols) == {"anthropic-messages", "openai-chat", "openai-responses"}
+    assert set(rehearsal.protocols) == set(get_args(Protocol))
     assert not rehearsal.needs_key
     assert rehearsal.default_model == "rehearsal"
 
 
-def test_only_messages_calls_may_carry_a_query():
+def test_only_messages_calls_and_googles_streams_may_carry_a_query():
     for name in provider_names():
         for route in get_provider(name).routes:
-            assert route.query == ({"beta"} if "/messages" in route.path else frozenset())
+            expected = {"beta"} if "/messages" in route.path else set()
+            expected |= {"alt"} if ":streamGenerateContent" in route.path else set()
+            assert route.query == expected
 
 
 def test_an_unknown_provider_is_refused_naming_the_known_ones():
@@ -208,6 +213,36 @@ def test_a_route_may_have_one_segment_for_a_model(path):
 def test_a_path_that_stands_for_more_than_a_model_is_refused(path):
     with pytest.raises(InvalidProvider, match="no canonical path"):
         load_providers(RECORD.replace("/v1/chat/completions", path))
+
+
+def test_each_provider_that_needs_a_key_says_where_it_can_be_tried():
+    asked = {name: get_provider(name).preflight for name in provider_names()}
+    assert asked == {
+        "anthropic": "/v1/models",
+        "openai": "/v1/models",
+        "openrouter": "/api/v1/key",
+        "gemini": "/v1beta/models",
+        "openai-compat": "",
+        "rehearsal": "",
+    }
+    assert get_provider("anthropic").preflight_headers == (("anthropic-version", "2023-06-01"),)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('preflight = "https://evil.example/"', "canonical path"),
+        ('preflight = "/v1/../x"', "canonical path"),
+        ('preflight = "/v1/{model}"', "canonical path"),
+        ('preflight_headers = { "X-A" = "b" }', "lower case"),
+        ('preflight_headers = { x-a = "b\\r\\nhost: evil" }', "plain texts"),
+        ("preflight_headers = { x-a = 5 }", "plain texts"),
+        ('preflight_headers = "x"', "must be a dict"),
+    ],
+)
+def test_a_preflight_that_asks_elsewhere_or_more_is_refused(line, words):
+    with pytest.raises(InvalidProvider, match=words):
+        load_providers(RECORD.replace("host =", f"{line}\nhost ="))
 
 
 def test_a_variable_name_in_a_record_is_one():

@@ -236,17 +236,43 @@ async def test_many_connections_at_once_are_all_served():
             writer.close()
 
 
-async def test_a_flood_of_connections_is_cut_at_the_limit(monkeypatch):
+async def test_a_flood_of_connections_pushes_out_the_one_unused_the_longest(monkeypatch):
     monkeypatch.setattr(relay.server, "MAX_CONNECTIONS", 5)
     async with standing(OK) as stand:
-        clients = [await stand.connect() for _ in range(5)]
-        await asyncio.sleep(0.02)
+        clients = []
+        for _ in range(8):
+            clients.append(await stand.connect())
+            await asyncio.sleep(0.01)
+        for reader, writer in clients[:3]:
+            assert await reader.read() == b""
+            writer.close()
+        for reader, writer in clients[3:]:
+            writer.write(request())
+            assert (await reader.read()).startswith(b"HTTP/1.1 200")
+            writer.close()
+
+
+async def test_a_call_in_flight_is_never_pushed_out(monkeypatch):
+    monkeypatch.setattr(relay.server, "MAX_CONNECTIONS", 3)
+    let_go, all_in = asyncio.Event(), asyncio.Event()
+
+    async def answer(seen, writer):
+        if stand.ledger.in_flight == 3:
+            all_in.set()
+        await let_go.wait()
+        writer.write(plain(b"ok"))
+
+    async with standing(answer) as stand:
+        busy = [await stand.connect() for _ in range(3)]
+        for _, writer in busy:
+            writer.write(request())
+        await all_in.wait()
         reader, writer = await stand.connect()
-        assert await reader.read() == b""
+        assert await reader.read() == b""  # nobody can make room for it
         writer.close()
-        clients[0][1].write(request())
-        assert (await clients[0][0].read()).startswith(b"HTTP/1.1 200")
-        for _, writer in clients:
+        let_go.set()
+        for reader, writer in busy:
+            assert (await reader.read()).startswith(b"HTTP/1.1 200")
             writer.close()
 
 
@@ -277,6 +303,17 @@ async def test_it_serves_tcp_as_well():
         writer.write(b"GET /%41?x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
         assert b"/%41?x" in await reader.read()
         writer.close()
+
+
+async def test_a_malformed_request_behind_one_that_expects_a_100_gets_one_answer():
+    async with standing(OK) as stand:
+        first = request(body=b"", close=False)[:-2] + b"content-length: 0\r\n"
+        second = first + b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n"
+        answer = await stand.raw(first + b"expect: 100-continue\r\n\r\n" + second)
+        await asyncio.sleep(0.02)
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert answer.count(b"HTTP/1.1") == 1
+        assert (await stand.raw(request())).startswith(b"HTTP/1.1 200 ")
 
 
 async def test_a_fault_of_the_application_is_logged_and_answered(tmp_path, caplog):

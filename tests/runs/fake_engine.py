@@ -24,8 +24,10 @@ class FakeEngine(Engine):
     def __init__(self) -> None:
         self.rows: dict[str, ContainerRow] = {}
         self.nets: dict[str, dict[str, str]] = {}
+        self.images: dict[str, dict[str, str]] = {}  # labels by id
         self.failing: set[str] = set()  # names of methods that raise
         self.deaf: set[str] = set()  # containers that stay whatever is asked
+        self.inside: dict[str, str] = {}  # whose namespaces a container joined
         self.calls: list[str] = []
         self.creation: asyncio.Event | None = None  # what `create` waits for
 
@@ -69,6 +71,13 @@ class FakeEngine(Engine):
     ) -> None:
         self._asked("build")
 
+    async def remove_images(self, labels: Mapping[str, str]) -> int:
+        self._asked("remove_images")
+        going = [each for each, marks in self.images.items() if labels.items() <= marks.items()]
+        for image in going:
+            del self.images[image]
+        return len(going)
+
     async def create(self, spec: ContainerSpec) -> str:
         self._asked("create")
         if self.creation is not None:
@@ -91,6 +100,9 @@ class FakeEngine(Engine):
 
     async def remove(self, containers: Sequence[str]) -> None:
         self._asked("remove")
+        left = [row for row in self.rows if row not in containers]
+        if any(inner in left and outer in containers for inner, outer in self.inside.items()):
+            raise EngineError("it has dependent containers which must be removed before it")
         for container in containers:
             if container not in self.deaf:
                 self.rows.pop(container, None)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runs import box
+from runs import box, paths
 from runs.refusal import Refusal
 from tests.accounts import ORDINARY, acting_as, needs_root, open_directory
 
@@ -169,7 +169,7 @@ def test_an_accounts_directory_is_its_sessions_or_a_temporary_one(monkeypatch, s
     with open_directory() as place:
         (place / "tmp").mkdir()
         (place / "tmp").chmod(0o1777)
-        monkeypatch.setattr(box.tempfile, "gettempdir", lambda: str(place / "tmp"))
+        monkeypatch.setattr(paths.tempfile, "gettempdir", lambda: str(place / "tmp"))
         path = place / {"long": "x" * 80}.get(session, "session")
         if session != "missing":
             path.mkdir()
@@ -191,7 +191,7 @@ def test_an_accounts_directory_is_its_sessions_or_a_temporary_one(monkeypatch, s
 def test_a_directory_that_somebody_put_there_is_refused(monkeypatch, kind):
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     with open_directory() as place:
-        monkeypatch.setattr(box.tempfile, "gettempdir", lambda: str(place))
+        monkeypatch.setattr(paths.tempfile, "gettempdir", lambda: str(place))
         path = place / f"sanduk-{ORDINARY}"
         if kind == "a link":
             (place / "target").mkdir()
@@ -209,7 +209,7 @@ def test_a_directory_that_somebody_put_there_is_refused(monkeypatch, kind):
 def test_a_directory_of_ours_that_stands_open_is_closed(monkeypatch):
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     with open_directory() as place:
-        monkeypatch.setattr(box.tempfile, "gettempdir", lambda: str(place))
+        monkeypatch.setattr(paths.tempfile, "gettempdir", lambda: str(place))
         with acting_as():
             (place / f"sanduk-{ORDINARY}").mkdir()
             (place / f"sanduk-{ORDINARY}").chmod(0o755)

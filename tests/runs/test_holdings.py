@@ -188,6 +188,31 @@ async def test_a_container_whose_creation_was_cancelled_half_way_is_removed(held
     assert held.left == []
 
 
+async def test_an_agent_whose_creation_was_broken_off_goes_before_the_link_it_joined(held, engine):
+    """The link cannot go while somebody lives in it, and nobody told us that somebody does."""
+    async with held:
+        link = await held.create(SPEC)
+        engine.inside[engine.add("late", install="i", run="r", role="agent")] = link
+
+    assert engine.rows == {}
+    assert held.left == []
+
+
+async def test_what_was_made_last_goes_first(held, engine):
+    order: list[str] = []
+    remove = engine.remove
+
+    async def noted(containers):
+        order.extend(containers)
+        await remove(containers)
+
+    engine.remove = noted
+    async with held:
+        made = [await held.create(SPEC) for _ in range(5)]
+
+    assert order == made[::-1]
+
+
 async def test_an_engine_that_was_never_used_is_not_asked(held, engine):
     async with held:
         pass

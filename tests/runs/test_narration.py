@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
-from pathlib import Path
 
 import pytest
 
@@ -98,19 +97,14 @@ def test_json_holds_everything_and_hostile_text_is_escaped_in_it():
     assert json.loads(text)["run"] == run.uid
 
 
-def test_a_stats_file_is_private_and_never_written_through_a_link(tmp_path: Path):
+def test_the_figures_of_a_failed_run_say_why_and_where_its_report_is():
     run = ended(outcome="failed", exit_code=1, reason="it broke", report="# Done")
 
-    narration.write_stats(tmp_path / "stats.json", run, "")
+    stats = json.loads(narration.stats(run, ""))
 
-    stats = json.loads((tmp_path / "stats.json").read_text())
     assert (stats["exit"], stats["ok"], stats["error"]) == (1, False, "it broke")
     assert stats["report"] == f"{run.workspace}/REPORT.md"
-    assert (tmp_path / "stats.json").stat().st_mode & 0o777 == 0o600
-    (tmp_path / "link").symlink_to(tmp_path / "target")
-    with pytest.raises(OSError, match="link"):
-        narration.write_stats(tmp_path / "link", run, "")
-    assert not (tmp_path / "target").exists()
+    assert json.loads(narration.stats(run, "/copy.md"))["report"] == "/copy.md"
 
 
 # -- the terminal ------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def seen(**facts) -> Seen:
         ({"result": Result(ok=False, needs_input=True)}, "needs_input"),
         ({"result": Result(ok=False, rate_limited=True)}, "rate_limited"),
         ({"result": Result(ok=True, rate_limited=True)}, "succeeded"),  # it got over it
-        ({"exit_code": None, "result": None, "not_started": "no such command"}, "failed"),
+        ({"exit_code": None, "result": None, "not_started": "no such command"}, "refused"),
         ({"halt": "timed_out"}, "timed_out"),
         ({"halt": "stalled"}, "stalled"),
         ({"halt": "cancelled"}, "cancelled"),

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import time
 from pathlib import Path
 
 import pytest
 
-from runs import box, installation, reconcile
+from runs import box, installation, locality, locks, reconcile
+from runs.engines.base import EngineError
+from runs.leftovers import FORGOTTEN_S, SETTLED_S
+from runs.management.terminal import SandukCommand
 from runs.models import Run
 from runs.models.run import State
 from runs.signals import run_ended
@@ -155,6 +161,31 @@ def test_a_persons_own_report_is_given_back(engine, install, tmp_path: Path, pla
         assert run.displaced_report == "REPORT.before-x.md"
 
 
+def test_what_somebody_else_removed_meanwhile_is_no_trouble(engine, install):
+    run = make_run(state="running", lease_owner=GONE)
+    engine.add("agent", install=install, run=run.uid)
+
+    async def gone_already(containers):
+        engine.rows.clear()
+        raise EngineError("it is not known")
+
+    engine.remove = gone_already
+
+    done = reconcile.reconcile()
+
+    assert (done.ended, done.troubles) == ([run.uid], [])
+
+
+def test_the_terminal_tells_how_a_lost_run_ended(engine, install, capsys):
+    run = make_run(state="ending", lease_owner=GONE, outcome="refused", exit_code=2)
+
+    SandukCommand()._end_lost_runs()
+
+    told = capsys.readouterr().err
+    assert f"run {run.uid} had lost its process; it is ended as refused" in told
+    assert "interrupted" not in told
+
+
 # -- sweeping ----------------------------------------------------------------------------------
 
 
@@ -204,3 +235,108 @@ def test_a_sweep_that_fails_says_so_and_forgets_nothing(engine, install):
     kept.refresh_from_db()
     assert kept.kept_container == "kept"
     assert len(done.troubles) == 1
+
+
+def test_a_sweep_on_an_engine_that_is_down_says_what_helps(engine, install):
+    engine.failing |= {"containers", "ready"}
+
+    done = reconcile.sweep(engine)
+
+    assert done.troubles == ["the daemon does not answer (ready)"]
+
+
+# -- what is left outside of containers ----------------------------------------------------------
+
+
+def left_by_a_probe(engine: FakeEngine, install: str) -> Path:
+    """What a probe that was killed leaves."""
+    engine.add("probe", install=install, role="probe")
+    engine.images["ours"] = {"sanduk.install": install, "sanduk.role": "probe"}
+    engine.images["another's"] = {"sanduk.install": "another", "sanduk.role": "probe"}
+    engine.images["a built one"] = {"sanduk.install": install, "sanduk.role": "image"}
+    directory = locality.probe_directory()
+    (directory / "probe-1").mkdir(parents=True)
+    return directory
+
+
+def test_sweeping_removes_all_that_a_killed_probe_left(engine, install):
+    directory = left_by_a_probe(engine, install)
+
+    done = reconcile.sweep(engine)
+
+    assert engine.rows == {}
+    assert set(engine.images) == {"another's", "a built one"}
+    assert not directory.exists()
+    assert (done.removed, done.troubles) == (2, [])
+
+
+def test_sweeping_leaves_a_probe_that_is_under_way(engine, install):
+    directory = left_by_a_probe(engine, install)
+
+    with locks.held_if_free(locality.PROBE_LOCK) as free:
+        assert free
+        done = reconcile.sweep(engine)
+
+    assert set(engine.rows) == {"probe"}
+    assert "ours" in engine.images
+    assert directory.exists()
+    assert done.removed == 0
+
+
+def aged(directory: Path, age_s: float) -> Path:
+    os.utime(directory, (time.time() - age_s,) * 2)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("state", "age_s", "stays"),
+    [
+        ("ended", 2 * SETTLED_S, False),
+        ("ended", 0, True),
+        ("running", 2 * FORGOTTEN_S, True),
+        ("unknown", 2 * SETTLED_S, True),  # perhaps of another installation
+        ("unknown", 2 * FORGOTTEN_S, False),
+    ],
+)
+def test_a_runs_directory_goes_when_no_live_run_can_need_it(
+    engine, install, runtime, state, age_s, stays
+):
+    unknown = "0123456789ab"
+    uid = unknown if state == "unknown" else make_run(state=state, lease_owner=ALIVE).uid
+    (runtime / uid).mkdir()
+    (runtime / uid / "env").write_text("")
+    aged(runtime / uid, age_s)
+
+    reconcile.sweep(engine)
+
+    assert (runtime / uid).exists() is stays
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_directory_of_another_installation_stays_while_its_relay_listens(
+    engine, install, runtime, monkeypatch, listens
+):
+    theirs = runtime / "0123456789ab"
+    theirs.mkdir()
+    monkeypatch.chdir(theirs)
+    with socket.socket(socket.AF_UNIX) as relay:
+        relay.bind("relay.sock")
+        if listens:
+            relay.listen(1)
+        aged(theirs, 2 * FORGOTTEN_S if listens else 2 * SETTLED_S)
+
+        reconcile.sweep(engine)
+
+    assert theirs.exists() is listens
+
+
+def test_what_is_no_runs_directory_is_left_alone(engine, install, runtime, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (runtime / "0123456789ab").symlink_to(tmp_path / "elsewhere")
+    (runtime / "something").mkdir()
+    aged(runtime / "something", 2 * FORGOTTEN_S)
+
+    reconcile.sweep(engine)
+
+    assert (tmp_path / "elsewhere").exists()
+    assert (runtime / "something").exists()

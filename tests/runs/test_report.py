@@ -228,28 +228,6 @@ def test_a_report_that_may_not_be_read_says_so():
 # -- the copy ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("before", [None, 0o644])
-def test_the_copy_is_private_and_replaces_what_was_there(tmp_path: Path, before):
-    copy = tmp_path / "copy.md"
-    if before is not None:
-        copy.write_text("a much longer text than the new one")
-        copy.chmod(before)
-
-    report.copy_to(str(copy), "new\n")
-
-    assert copy.read_text() == "new\n"
-    assert copy.stat().st_mode & 0o777 == 0o600
-
-
-def test_the_copy_never_goes_through_a_link(tmp_path: Path):
-    (tmp_path / "target").write_text("precious")
-    (tmp_path / "copy.md").symlink_to(tmp_path / "target")
-
-    with pytest.raises(OSError, match=r"copy\.md is a symbolic link"):
-        report.copy_to(str(tmp_path / "copy.md"), "new")
-    assert (tmp_path / "target").read_text() == "precious"
-
-
 def test_the_instruction_follows_the_task():
     told = report.with_instruction("do it\n\n")
 

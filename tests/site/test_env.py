@@ -94,7 +94,8 @@ def test_a_directory_is_absolute_and_knows_a_home(put, monkeypatch, tmp_path: Pa
     put("~/x")
     assert env.directory(NAME, Path("/default")) == tmp_path / "x"
     put("y")
-    assert env.directory(NAME, Path("/default")) == tmp_path / "y"
+    with pytest.raises(BadSetting, match="absolute"):
+        env.directory(NAME, Path("/default"))
 
 
 def test_a_home_that_does_not_exist_is_a_bad_setting(put):

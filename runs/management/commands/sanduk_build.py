@@ -12,8 +12,9 @@ import recipes
 from runs import images
 from runs.agents import get_agent
 from runs.agents.base import AgentRefusal
-from runs.console import Silent, Terminal
+from runs.console import Terminal
 from runs.engines import get_engine
+from runs.locality import explained
 from runs.management.terminal import SandukCommand, add_engine_flags
 from runs.plan import DEFAULT_AGENT, from_recipe
 from runs.refusal import Refusal
@@ -45,9 +46,8 @@ class Command(SandukCommand):
             self.print(image.context.containerfile)
             return 0
         engine = get_engine(options["runtime"] or settings.SANDUK_RUNTIME or None)
-        console = Silent() if options["quiet"] else Terminal()
-        facts = asyncio.run(
-            images.ensure(engine, image, console, rebuild=options["force"], pull=False)
-        )
+        console = Terminal(quiet=options["quiet"])
+        building = images.ensure(engine, image, console, rebuild=options["force"], pull=False)
+        facts = asyncio.run(explained(engine, building))
         self.print(f"{image.tag}  {facts.size_bytes // 10**6} MB")
         return 0

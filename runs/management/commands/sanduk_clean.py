@@ -33,9 +33,9 @@ class Command(SandukCommand):
         for trouble in done.troubles:
             self.refuse(trouble)
         live = Run.objects.live().count()
-        if not options["quiet"]:
+        if not options["quiet"] and (done.removed or not done.troubles):
             spared = f"; {live} live run(s) left alone (--all ends them too)" if live else ""
-            self.say(f"{done.removed} container(s) and network(s) removed{spared}")
+            self.say(f"{done.removed} leftover(s) removed{spared}")
         return 2 if done.troubles else 0
 
     def _cancel_live(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -23,7 +24,12 @@ class Command(SandukCommand):
     examples = ("list agents", "list providers --json")
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("what", choices=("agents", "providers", "runtimes", "recipes"))
+        parser.add_argument(
+            "what",
+            metavar="agents|providers|runtimes|recipes",
+            choices=("agents", "providers", "runtimes", "recipes"),
+            help="what to list",
+        )
         add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
@@ -37,7 +43,9 @@ class Command(SandukCommand):
             self.print_json(rows)
             return 0
         columns = list(rows[0]) if rows else []
-        widths = {c: max(len(str(row[c])) for row in rows) for c in columns}
+        widths = {c: max(len(c), *(len(str(row[c])) for row in rows)) for c in columns}
+        if rows and sys.stdout.isatty():
+            self.print("  ".join(c.upper().ljust(widths[c]) for c in columns).rstrip())
         for row in rows:
             self.print("  ".join(str(row[c]).ljust(widths[c]) for c in columns).rstrip())
         return 0

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from runs import duration, keys, narration, report
+from runs import duration, keys, narration
 from runs.console import Terminal
 from runs.lifecycle import execute, exit_code, start_here
 from runs.management.detach import detach
 from runs.management.terminal import SandukCommand, add_engine_flags, add_json_flag
 from runs.models import Run
 from runs.order import Order
+from runs.outputs import Output
 from runs.paths import expanded
 from runs.plan import Plan, make_plan
 from runs.refusal import Refusal
@@ -27,6 +29,17 @@ REPLACED = {
     "--proxy-allow-path": "the relay's routes come with the provider",
 }
 TASK_FILE_MAX = 16 * 2**20
+
+
+class _Text(argparse.Action):
+    """A flag's value: an empty one would silently be as if the flag were not there."""
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        if not values:
+            parser.error(f"{option} needs a value, and an empty one means nothing")
+        setattr(namespace, self.dest, values)
 
 
 class _Replaced(argparse.Action):
@@ -62,14 +75,16 @@ class Command(SandukCommand):
             return self._describe(plan, as_json=options["json"])
         if plan.provider is not None:
             keys.provider_key(plan.provider)  # a missing one is told before anything is made
-        _check_outputs(options)
+        outputs = _outputs(options)
         if options["detach"]:
             return detach(plan, self)
         run = start_here(plan)
         console = Terminal(quiet=options["quiet"], trace_to_stderr=options["json"])
         console.progress(narration.opening(run, plan))
         run = execute(run, plan, console)
-        return self._finish(run, options, console)
+        # it is over: a late Ctrl-C may not cost the last lines or change the exit code
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return self._finish(run, options, outputs, console)
 
     def _describe(self, plan: Plan, *, as_json: bool) -> int:
         described = narration.dry_run(plan)
@@ -81,27 +96,37 @@ class Command(SandukCommand):
                 self.print(f"{name + ':':<12} {shown}")
         return 0
 
-    def _finish(self, run: Run, options: dict[str, Any], console: Terminal) -> int:
+    def _finish(
+        self, run: Run, options: dict[str, Any], outputs: dict[str, Output], console: Terminal
+    ) -> int:
         for line in narration.closing(run):
             console.warn(line)
         code = exit_code(run)
-        if options["report"] and run.report:
-            try:
-                report.copy_to(options["report"], run.report)
-            except OSError as exc:
-                console.warn(f"the report was not written to {options['report']}: {exc}")
-                code = code or 1
-        if options["stats_file"]:
-            try:
-                narration.write_stats(Path(options["stats_file"]), run, options["report"])
-            except OSError as exc:
-                console.warn(f"{options['stats_file']} was not written: {exc}")
-                code = code or 1
+        copy = outputs.get("report")
+        copied = ""
+        if copy is not None and run.report_state in (Run.Report.SAVED, Run.Report.CUT):
+            copied = _written(copy, run.report.encode(), console)
+            code = code or (0 if copied else 1)
+        elif copy is not None:
+            console.warn(f"nothing was written to {copy.text}: this run left no report")
+        if (figures := outputs.get("stats_file")) is not None:
+            written = _written(figures, narration.stats(run, copied), console)
+            code = code or (0 if written else 1)
         if options["json"]:
             self.print_json(narration.as_json(run))
         elif not options["quiet"]:
             self.print(narration.last_word(run))
         return code
+
+
+def _written(output: Output, content: bytes, console: Terminal) -> str:
+    """The path that was written, or "" after saying why not."""
+    try:
+        output.write(content)
+    except OSError as exc:
+        console.warn(f"{output.flag} {output.text} was not written: {exc.strerror or exc}")
+        return ""
+    return str(output.path)
 
 
 def order_from(options: dict[str, Any]) -> Order:
@@ -164,8 +189,10 @@ def _environment(texts: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
         name, equals, value = text.partition("=")
         if equals:
             env[name] = value
-        else:
+        elif name in os.environ:
             names.append(name)
+        else:
+            raise Refusal(f"--env {name}: this shell has no such variable; give it as {name}=VALUE")
     return env, tuple(names)
 
 
@@ -194,33 +221,28 @@ def _read(name: str) -> bytes:
         return file.read(TASK_FILE_MAX + 1)
 
 
-def _check_outputs(options: dict[str, Any]) -> None:
+def _outputs(options: dict[str, Any]) -> dict[str, Output]:
     """Find out before the run, not after it, that a result has nowhere to go."""
-    for flag in ("report", "stats_file", "json"):
-        if options["detach"] and options[flag]:
-            raise Refusal(
-                f"--{flag.replace('_', '-')} means nothing with --detach, which returns before "
-                "there is a result; ask later with: sanduk show RUN"
-            )
-    for flag in ("report", "stats_file"):
-        name = options[flag]
-        if not name:
-            continue
-        path = expanded(name, what=f"--{flag.replace('_', '-')}")
-        if not path.parent.is_dir():
-            raise Refusal(f"--{flag.replace('_', '-')} {name}: there is no directory {path.parent}")
-        if path.is_symlink() or path.is_dir():
-            raise Refusal(f"--{flag.replace('_', '-')} {name} is a link or a directory")
-        options[flag] = str(path)
+    flags = {"report": "--report", "stats_file": "--stats-file"}
+    for name, flag in (*flags.items(), ("json", "--json")):
+        if options["detach"] and options[name]:
+            raise Refusal(f"{flag} means nothing with --detach, which returns before the run ends")
+    found = {name: Output(flag, options[name]) for name, flag in flags.items() if options[name]}
+    if len({output.path for output in found.values()}) < len(found):
+        raise Refusal("--report and --stats-file name the same file")
+    return found
 
 
 def _add_task(parser: CommandParser) -> None:
     group = parser.add_argument_group("the task")
     group.add_argument("task", nargs="?", help="what the agent should do")
-    group.add_argument("--task-file", metavar="PATH", help="read the task from a file, - for stdin")
+    group.add_argument(
+        "--task-file", action=_Text, metavar="PATH", help="read the task from a file, - for stdin"
+    )
     group.add_argument(
         "-w",
         "--workdir",
+        action=_Text,
         default="work",
         metavar="PATH",
         help="the directory the agent works in, made if missing (./work)",
@@ -250,13 +272,20 @@ def _add_image(parser: CommandParser) -> None:
     group.add_argument(
         "-r",
         "--recipe",
+        action=_Text,
         default="",
         metavar="NAME|PATH",
         help="the recipe to build from (the agent's own)",
     )
-    group.add_argument("-i", "--image", default="", metavar="TAG", help="use this image as it is")
     group.add_argument(
-        "--containerfile", default="", metavar="PATH", help="build from this file and its directory"
+        "-i", "--image", action=_Text, default="", metavar="TAG", help="use this image as it is"
+    )
+    group.add_argument(
+        "--containerfile",
+        action=_Text,
+        default="",
+        metavar="PATH",
+        help="build from this file and its directory",
     )
     group.add_argument("-b", "--rebuild", action="store_true", help="build even if it is there")
 
@@ -265,20 +294,22 @@ def _add_agent(parser: CommandParser) -> None:
     group = parser.add_argument_group("the agent and its model")
     group.add_argument(
         "--agent",
+        action=_Text,
         default="",
         metavar="NAME",
         help="claude, codex, pi, or module:Class (codex, or the recipe's)",
     )
     group.add_argument(
         "--provider",
-        default="openai",
+        action=_Text,
+        default="",
         metavar="NAME",
-        help="whose model: sanduk list providers (openai)",
+        help="whose model: sanduk list providers (openai, or the first the agent can speak to)",
     )
-    group.add_argument("--model", default="", metavar="ID")
+    group.add_argument("--model", action=_Text, default="", metavar="ID")
     group.add_argument("--effort", choices=("low", "medium", "high", "xhigh", "max"))
     group.add_argument("--max-turns", type=int, metavar="N")
-    group.add_argument("--allowed-tools", default="", metavar="LIST")
+    group.add_argument("--allowed-tools", action=_Text, default="", metavar="LIST")
     group.add_argument(
         "--permission-mode",
         choices=("acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan"),
@@ -305,7 +336,9 @@ def _add_limits(parser: CommandParser) -> None:
         help="end it after this long without output or model traffic; off (10m)",
     )
     group.add_argument("--cpus", type=float, default=4, metavar="N")
-    group.add_argument("--memory", default="4g", metavar="SIZE", help="memory, without swap (4g)")
+    group.add_argument(
+        "--memory", action=_Text, default="4g", metavar="SIZE", help="memory, without swap (4g)"
+    )
 
 
 def _add_network(parser: CommandParser) -> None:
@@ -320,6 +353,7 @@ def _add_network(parser: CommandParser) -> None:
     group.add_argument("--no-network", action="store_true", help="loopback only, no relay, no key")
     group.add_argument(
         "--upstream",
+        action=_Text,
         default="",
         metavar="SCHEME://HOST:PORT",
         help="where the relay sends calls instead",
@@ -327,17 +361,27 @@ def _add_network(parser: CommandParser) -> None:
     group.add_argument(
         "--insecure-upstream", action="store_true", help="allow plain http to another machine"
     )
-    group.add_argument("--base-url", default="", metavar="URL", help="open mode: the agent's API")
-    group.add_argument("--network", default="", metavar="NAME", help="open mode: engine network")
-    group.add_argument("--oci-runtime", default="", metavar="NAME", help="such as runsc (gVisor)")
+    group.add_argument(
+        "--base-url", action=_Text, default="", metavar="URL", help="open mode: the agent's API"
+    )
+    group.add_argument(
+        "--network", action=_Text, default="", metavar="NAME", help="open mode: engine network"
+    )
+    group.add_argument(
+        "--oci-runtime", action=_Text, default="", metavar="NAME", help="such as runsc (gVisor)"
+    )
     for flag in REPLACED:
         group.add_argument(flag, action=_Replaced, nargs="?", help=argparse.SUPPRESS)
 
 
 def _add_output(parser: CommandParser) -> None:
     group = parser.add_argument_group("what comes out")
-    group.add_argument("-o", "--report", default="", metavar="PATH", help="copy the report there")
-    group.add_argument("--stats-file", default="", metavar="PATH", help="write the figures as JSON")
+    group.add_argument(
+        "-o", "--report", action=_Text, default="", metavar="PATH", help="copy the report there"
+    )
+    group.add_argument(
+        "--stats-file", action=_Text, default="", metavar="PATH", help="write the figures as JSON"
+    )
     group.add_argument("--keep", action="store_true", help="keep the container when it has ended")
     group.add_argument("--detach", action="store_true", help="print the run's id and return")
     group.add_argument(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -13,12 +14,18 @@ from runs.models import Run
 from runs.visible import visible
 
 
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 100_000):
+        raise argparse.ArgumentTypeError("it takes a number from 1 to 100000")
+    return int(text)
+
+
 class Command(SandukCommand):
     help = "List runs, newest first."
     examples = ("runs", "runs --limit 100 --json", "runs --live")
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--limit", type=int, default=20, metavar="N", help="at most N (20)")
+        parser.add_argument("--limit", type=_count, default=20, metavar="N", help="at most N (20)")
         parser.add_argument("--live", action="store_true", help="only those that have not ended")
         add_json_flag(parser)
 
@@ -26,7 +33,7 @@ class Command(SandukCommand):
         chosen = (
             Run.objects.exclude(state=Run.State.ENDED) if options["live"] else Run.objects.all()
         )
-        found = list(chosen.defer("report", "final_text")[: max(options["limit"], 0)])
+        found = list(chosen.defer("report", "final_text")[: options["limit"]])
         if options["json"]:
             self.print_json([narration.as_json(run) for run in found])
             return 0

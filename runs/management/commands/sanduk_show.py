@@ -46,7 +46,7 @@ class Command(SandukCommand):
             self.print(f"  {visible(run.reason)}")
         for name, value in (
             ("task", visible(" ".join(run.task.split()), limit=200)),
-            ("agent", f"{run.agent} on {run.provider or 'nothing'} {run.model}".rstrip()),
+            ("agent", f"{run.agent} on {run.provider or 'no model'}{_model(run)}"),
             ("mode", run.mode),
             ("image", f"{run.image} ({run.engine})"),
             ("workdir", run.workspace),
@@ -106,6 +106,10 @@ class Command(SandukCommand):
             self.print(visible(run.report, lines=True).rstrip())
         else:
             self.print(f"  {run.report_state or 'none'}")
+
+
+def _model(run: Run) -> str:
+    return f", {run.model}" if run.model and run.model != run.provider else ""
 
 
 def _standing(run: Run) -> list[tuple[str, str]]:

@@ -72,7 +72,7 @@ class Command(SandukCommand):
         for trouble in done.troubles:
             self.refuse(trouble)
         live = Run.objects.live().count()
-        if not options["quiet"]:
+        if not options["quiet"] and (done.removed or not done.troubles):
             spared = f"; {live} live run(s) left alone" if live else ""
             self.say(f"{done.removed} leftover(s) removed{spared}")
         return 2 if done.troubles else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -15,7 +16,15 @@ import pytest
 from runs.engines import locality
 from runs.engines.base import ContainerSpec, EngineError, EngineUnavailable
 from runs.engines.docker import Docker
-from runs.engines.failures import docker_down, failure, is_missing, podman_down, without_missing
+from runs.engines.failures import (
+    build_failure,
+    docker_down,
+    failure,
+    is_missing,
+    podman_down,
+    why_not_started,
+    without_missing,
+)
 from runs.engines.podman import Podman
 from runs.engines.process import Completed, last_line, printable, run, run_lines
 
@@ -55,7 +64,6 @@ def info(**fields: object) -> str:
         ("permission denied while trying to connect to the socket: dial unix", "unix:///v.sock", "",
          "`sudo usermod -aG docker $USER`"),
         ("no route", "tcp://10.0.0.9:2375", "", "`docker context use default`"),
-        ("ssh gave up", "ssh://me@box", "", "unset DOCKER_HOST"),
     ],
 )  # fmt: skip
 def test_a_silent_docker_daemon_is_explained(stderr: str, endpoint: str, present: str, says: str):
@@ -63,6 +71,42 @@ def test_a_silent_docker_daemon_is_explained(stderr: str, endpoint: str, present
 
     assert says in text
     assert "\n" not in text
+
+
+@pytest.mark.parametrize("endpoint", ["ssh://me@box", "unix:///not/there.sock"])
+def test_a_silent_daemon_that_a_variable_chose_names_the_variable(endpoint: str):
+    text = docker_down("gave up", endpoint, exists=lambda path: True, variable="DOCKER_HOST")
+
+    assert "`unset DOCKER_HOST`" in text
+    assert "systemctl" not in text
+
+
+@pytest.mark.parametrize(
+    "host", ["garbage", ":2375", "unix://", "unix://relative.sock", "tcp://", "foo://bar", "a\nb"]
+)
+async def test_a_docker_host_that_is_no_address_is_refused_before_the_client_starts(
+    fake_cli: FakeCli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str
+):
+    fake_cli("docker", f"touch {tmp_path}/started; exit 1")
+    monkeypatch.setenv("DOCKER_HOST", host)
+    docker = Docker()
+
+    for question in (docker.ready(), docker.require_local(), docker.image("a:1")):
+        with pytest.raises(EngineUnavailable, match="`unset DOCKER_HOST`") as caught:
+            await question
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "started").exists()
+
+
+async def test_a_docker_context_that_is_not_there_names_the_variable(
+    fake_cli: FakeCli, monkeypatch: pytest.MonkeyPatch
+):
+    fake_cli("docker", "echo 'context not found' >&2; exit 1")
+    monkeypatch.delenv("DOCKER_HOST")
+    monkeypatch.setenv("DOCKER_CONTEXT", "nope")
+
+    with pytest.raises(EngineUnavailable, match="`unset DOCKER_CONTEXT`"):
+        await Docker().require_local()
 
 
 @pytest.mark.parametrize(
@@ -87,6 +131,19 @@ async def test_an_engine_that_is_not_installed_says_how_to_get_it(
         await Docker().ready()
     with pytest.raises(EngineUnavailable, match="apt-get install podman"):
         await Podman().ready()
+    with pytest.raises(EngineUnavailable, match=r"nor `podman`.*scripts/engine-up"):
+        await Docker().ready()
+
+
+async def test_an_engine_that_is_not_installed_points_to_the_one_that_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    (tmp_path / "podman").write_text("")
+    (tmp_path / "podman").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(EngineUnavailable, match="use `--runtime podman`"):
+        await Docker().ready()
 
 
 async def test_a_client_that_exits_cleanly_without_an_answer_is_no_daemon(fake_cli: FakeCli):
@@ -299,6 +356,46 @@ async def test_a_command_is_out_of_reach_of_the_terminal():
     assert done.text == "True ''"
 
 
+async def test_a_command_that_is_ended_takes_its_children_along(tmp_path: Path):
+    """A rootless podman works in a child of the process we start."""
+    with pytest.raises(EngineError, match="did not answer"):
+        await run(("sh", "-c", f"(sleep 0.6; touch {tmp_path}/late) & wait"), timeout_s=0.2)
+
+    await asyncio.sleep(0.8)
+    assert not (tmp_path / "late").exists()
+
+
+def test_a_build_that_failed_is_told_in_one_line_and_its_last_lines_apart():
+    lines = [
+        "DEPRECATED: The legacy builder is deprecated and will be removed in a future release.",
+        "            BuildKit is currently disabled; enable it by removing the DOCKER_BUILDKIT=0",
+        "            environment-variable.",
+        "Step 2/3 : RUN false",
+        "The command '/bin/sh -c false' returned a non-zero code: 1",
+    ]
+    error = build_failure("mine:1", lines)
+
+    assert str(error) == f"building mine:1 failed: {lines[-1]}"
+    assert error.lines == tuple(lines[-2:])
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        ('runc create failed: error setting cgroup config: write "100": /sys/fs/cgroup/cpu/docker/'
+         "0123/cpu.cfs_quota_us: invalid argument: unknown", "could not set its cpu limit"),
+        ("a: b: write /sys/fs/cgroup/x/memory.max: invalid argument", "its memory limit"),
+        ("create failed: starting it: exec: x: permission denied: unknown", "x: permission denied"),
+        ("", "did not say why"),
+    ],
+)  # fmt: skip
+def test_a_container_that_did_not_start_is_explained_shortly(error: str, says: str):
+    told = why_not_started(error)
+
+    assert says in told
+    assert len(told) <= 160
+
+
 async def test_a_command_that_floods_is_ended_and_reported():
     with pytest.raises(EngineError, match="printed more than"):
         await run(("yes",), timeout_s=30)
@@ -306,7 +403,9 @@ async def test_a_command_that_floods_is_ended_and_reported():
 
 async def test_lines_of_a_build_are_capped_and_printable():
     lines: list[str] = []
-    script = "import sys; sys.stdout.write('a\\rb\\x1b[2J\\n' + 'y' * 10**6 + '\\nend')"
+    script = (
+        "import sys; sys.stdout.write('\\x1b[91ma\\x1b[0m\\rb\\x1b[2J\\n' + 'y' * 10**6 + '\\nend')"
+    )
     code = await run_lines((sys.executable, "-c", script), lines.append, timeout_s=30)
 
     assert code == 0
