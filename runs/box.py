@@ -60,6 +60,10 @@ class Box:
         return self.path / "relay.sock"
 
     @property
+    def egress_socket(self) -> Path:
+        return self.path / "egress.sock"
+
+    @property
     def rehearsal_socket(self) -> Path:
         return self.path / "rehearsal.sock"
 

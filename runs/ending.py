@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
 
+from relay import Ledger
 from runs.agents.base import Result
 from runs.models.run import EXIT_CODES, Outcome
 from runs.report import Report
@@ -21,6 +22,7 @@ class Ending:
     agent_exit_code: int | None = None
     result: Result | None = None
     report: Report | None = None
+    ledger: Ledger | None = None
     certificate: dict[str, Any] = field(default_factory=dict)
     kept: str = ""
     left: list[str] = field(default_factory=list)
@@ -44,6 +46,13 @@ class Ending:
             "certificate": self.certificate,
             "kept_container": self.kept,
         }
+        if self.ledger is not None:
+            columns |= {
+                "calls_clamped": self.ledger.clamped,
+                "spent_usd": self.ledger.spent_usd if isfinite(self.ledger.spent_usd) else 0,
+                "spent_is_lower_bound": self.ledger.spent_is_lower_bound,
+                "spent_tokens": self.ledger.tokens,
+            }
         if resets is not None and 0 < resets < 1e11:
             columns["rate_limit_resets_at"] = dt.datetime.fromtimestamp(resets, dt.UTC)
         if self.report is not None:

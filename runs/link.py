@@ -21,6 +21,8 @@ from runs.engines.base import (
 
 PORT = 8080
 SOCKET = "/run/relay.sock"
+EGRESS_PORT = 3128  # where the link program forwards the egress door
+EGRESS_SOCKET = "/run/egress.sock"
 ANSWER_S = 20.0
 ANSWER_MAX = 256 * 1024
 # 500 connections through socat took 85 MiB; at 64 pids 200 connections stalled
@@ -48,10 +50,15 @@ def uid_gid() -> tuple[int, int]:
     return (os.geteuid(), os.getegid()) if os.geteuid() else (NOBODY, NOBODY)
 
 
-def questions(mode: str, *, limit_s: int) -> str:
+def questions(mode: str, *, limit_s: int, door: bool = False) -> str:
     """The probe's argument. It reads /proc, which can take some ms: call it in a thread."""
     return seal.questions(
-        mode=mode, socket_path=SOCKET, port=PORT, limit_s=limit_s, neighbours=neighbours()
+        mode=mode,
+        socket_path=SOCKET,
+        egress_path=EGRESS_SOCKET if door else None,
+        port=PORT,
+        limit_s=limit_s,
+        neighbours=neighbours(),
     )
 
 
@@ -63,18 +70,22 @@ def spec(
     box: Box,
     labels: Mapping[str, str],
     oci_runtime: str | None,
+    door: bool = False,
 ) -> ContainerSpec:
     """The link's container: no network (sealed) or the run's own (key-safe), nothing but a socket.
 
     Only the socket's file is mounted, so its directory can stay closed to everybody.
     """
     uid, gid = uid_gid()
+    sockets = [Mount(str(box.relay_socket), SOCKET, read_only=False)]
+    if door:
+        sockets.append(Mount(str(box.egress_socket), EGRESS_SOCKET, read_only=False))
     return ContainerSpec(
         image=image,
         argv=(questions,),
         labels={**labels, LABEL_ROLE: "link"},
         user=f"{uid}:{gid}",
-        mounts=(Mount(str(box.relay_socket), SOCKET, read_only=False), *box.network_files()),
+        mounts=(*sockets, *box.network_files()),
         network=network,
         memory=MEMORY,
         pids=PIDS,

@@ -52,6 +52,13 @@ def closing(run: Run) -> list[str]:
         lines.append(f"report: cut, it has {run.report_bytes:,} bytes")
     if run.displaced_report:
         lines.append(f"the REPORT.md that was there before is now {run.displaced_report}")
+    if run.calls_clamped:
+        lines.append(f"{run.calls_clamped} call(s) were allowed less output than they asked for")
+    refused = run.egress_attempts.filter(allowed=False)
+    if count := refused.count():
+        flags = list(dict.fromkeys(refused.exclude(flag="").values_list("flag", flat=True)))
+        hint = f"; {' '.join(flags[:5])} would allow them" if flags else ""
+        lines.append(f"{count} attempt(s) to reach a host were refused{hint}")
     if slow := slow_start(run):
         lines.append(slow)
     if run.kept_container:
@@ -111,6 +118,11 @@ def figures(run: Run) -> list[str]:
         parts.append(f"{tokens:,} tokens in{inside}")
     if (tokens := tally.get("output_tokens")) is not None:
         parts.append(f"{tokens:,} out")
+    if run.spent_usd:
+        least = "≥ " if run.spent_is_lower_bound else ""
+        parts.append(f"{least}${run.spent_usd:.4f}")
+    elif run.spent_is_lower_bound:
+        parts.append("cost unknown")
     if run.calls_relayed or run.calls_refused:
         refused = f", {run.calls_refused} refused" if run.calls_refused else ""
         parts.append(f"{run.calls_relayed} calls relayed{refused}")
@@ -143,6 +155,12 @@ def as_json(run: Run) -> dict[str, Any]:
             "relayed": run.calls_relayed,
             "refused": run.calls_refused,
             "completed": run.calls_completed,
+            "clamped": run.calls_clamped,
+        },
+        "spent": {
+            "usd": run.spent_usd,
+            "is_lower_bound": run.spent_is_lower_bound,
+            "tokens": run.spent_tokens,
         },
         "seal": run.certificate.get("headline", ""),
         "report": {

@@ -24,6 +24,7 @@ class Seen:
         checks_calls: this agent must have completed a relayed call to have succeeded.
         calls_completed: how many the relay saw complete.
         memory: the limit, for the sentence.
+    exhausted: the relay refused a call because the budget had nothing left; in words.
     last_words: the last line of the container's standard error, printable.
     not_started: why the engine could not start the container; "" when it did.
     """
@@ -36,6 +37,7 @@ class Seen:
     checks_calls: bool = False
     calls_completed: int = 0
     memory: str = ""
+    exhausted: str = ""
     last_words: str = ""
     not_started: str = ""
 
@@ -60,6 +62,8 @@ def decide(seen: Seen) -> tuple[Outcome, str]:
         return Outcome.INTERRUPTED, "the engine no longer knows the container"
     if seen.oom_killed and seen.exit_code == 137:
         return Outcome.OUT_OF_MEMORY, f"the container used up its {seen.memory} of memory"
+    if seen.exhausted and not (seen.result and seen.result.ok and seen.exit_code == 0):
+        return Outcome.BUDGET_EXHAUSTED, seen.exhausted
     if seen.result is None:
         words = f"; its last words: {seen.last_words}" if seen.last_words else ""
         return Outcome.FAILED, f"{_without_record(seen.exit_code)}{words}"

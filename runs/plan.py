@@ -12,8 +12,8 @@ import msgspec
 from django.conf import settings
 
 import recipes
-from relay import InvalidUpstream, Provider, get_provider, provider_names, with_upstream
-from runs import admission, keys, mounts, workspace
+from relay import EgressRules, InvalidUpstream, Policy, Provider, with_upstream
+from runs import admission, keys, mounts, rules, workspace
 from runs.agents import get_agent
 from runs.agents.base import Agent, AgentRefusal, Launch, Request
 from runs.engines import get_engine
@@ -59,6 +59,8 @@ class Plan:
     workspace: Workspace
     mounts: tuple[Mount, ...]
     task: str
+    policy: Policy | None
+    egress: EgressRules | None
 
     @property
     def checks_calls(self) -> bool:
@@ -113,6 +115,8 @@ def make_plan(order: Order) -> Plan:
         workspace=workspace.check(order.workdir, state=state),
         mounts=mounts.parse_all(order.mounts, home=image.home or "/home", state=state),
         task=task,
+        policy=rules.policy(order, provider) if order.relayed and provider else None,
+        egress=rules.egress(order, provider) if order.relayed and provider else None,
     )
 
 
@@ -161,6 +165,7 @@ def _check_mode(order: Order) -> None:
         raise Refusal("--insecure-upstream means nothing without --upstream or --base-url")
     if order.no_network and order.upstream:
         raise Refusal("--upstream means nothing with --no-network: there is no relay")
+    rules.check_mode(order)
 
 
 def _engine(order: Order) -> Engine:
@@ -213,11 +218,10 @@ def _provider(order: Order, agent: Agent) -> Provider | None:
         return None
     if not order.provider:
         return _at_address(order, _default_provider(agent))
-    if order.provider not in provider_names():
-        raise Refusal(
-            f"there is no provider {order.provider!r}; there are {', '.join(provider_names())}"
-        )
-    provider = get_provider(order.provider)
+    known = rules.providers()
+    if order.provider not in known:
+        raise Refusal(f"there is no provider {order.provider!r}; there are {', '.join(known)}")
+    provider = known[order.provider]
     if order.mode == "open" and provider.name == "rehearsal":
         raise Refusal("the rehearsal model lives in the relay; use --mode sealed or key-safe")
     if order.upstream and provider.name == "rehearsal":
@@ -230,7 +234,12 @@ def _at_address(order: Order, provider: Provider) -> Provider:
         if not address:
             continue
         try:
-            return with_upstream(provider, address, insecure=order.insecure_upstream)
+            return with_upstream(
+                provider,
+                address,
+                insecure=order.insecure_upstream,
+                key_env=order.upstream_key_env or None,
+            )
         except InvalidUpstream as exc:
             raise Refusal(f"{flag}: {exc}") from None
     return provider
@@ -238,8 +247,8 @@ def _at_address(order: Order, provider: Provider) -> Provider:
 
 def _default_provider(agent: Agent) -> Provider:
     """The usual one, else the first with an address of its own that the agent can speak to."""
-    names = (DEFAULT_PROVIDER, *provider_names())
-    for provider in map(get_provider, names):
+    known = rules.providers()
+    for provider in (known[DEFAULT_PROVIDER], *known.values()):
         if provider.key_env and set(agent.protocols) & set(provider.protocols):
             return provider
     raise Refusal(f"no provider of sanduk's speaks to {agent.name}; name one with --provider")
@@ -259,7 +268,7 @@ def _check_environment(order: Order) -> None:
             raise Refusal(f"--env {name!r} is no variable name")
     if order.mode == "open" and not order.no_network:
         return
-    secret_names = {get_provider(name).key_env for name in provider_names()} - {""}
+    secret_names = {each.key_env for each in rules.providers().values()} - {""}
     for name in order.env_names:
         if name in secret_names:
             raise Refusal(

@@ -12,14 +12,15 @@ from typing import Any, TypeVar
 
 from django.db import DatabaseError, connections, transaction
 
-from relay import CallRecord, Usage
-from runs import clock
+from relay import CallRecord, EgressAttempt, Usage
+from runs import clock, models
 from runs.models import RelayCall, Run, RunEvent
 
 T = TypeVar("T")
 FLUSH_S = 0.5
 EVENTS_MAX = 20_000
 CALLS_MAX = 20_000
+ATTEMPTS_MAX = 5_000
 TEXT_MAX = 4_000
 DETAIL_MAX = 8_000
 CUT = "… [cut by sanduk]"
@@ -53,7 +54,8 @@ class Recorder:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recorder")
         self._events: list[RunEvent] = []
         self._calls: list[RelayCall] = []
-        self._sequence = self._call_count = 0
+        self._attempts: list[models.EgressAttempt] = []
+        self._sequence = self._call_count = self._attempt_count = 0
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self.failure = ""  # the last database error, in words; nothing is lost silently
@@ -112,6 +114,34 @@ class Recorder:
                 reasoning_tokens=usage.reasoning_tokens,
                 raw_usage=_number(record.raw_usage),
                 reported_cost_usd=record.reported_cost_usd,
+                cost_usd=record.cost_usd,
+                cost_kind=record.cost_kind or "",
+                clamped=record.clamped,
+            )
+        )
+
+    def attempt(self, attempt: EgressAttempt) -> None:
+        """Note one use of the egress door."""
+        self._attempt_count += 1
+        if self._attempt_count > ATTEMPTS_MAX:
+            if self._attempt_count == ATTEMPTS_MAX + 1:
+                self.event("note", f"ways out are noted no further, after {ATTEMPTS_MAX:,}")
+            return
+        self._attempts.append(
+            models.EgressAttempt(
+                run_id=self._run_pk,
+                sequence=attempt.sequence,
+                host=_storable(attempt.host, 300),
+                port=attempt.port,
+                address=_storable(attempt.address, 60),
+                allowed=attempt.allowed,
+                listed=attempt.listed,
+                reason=_storable(attempt.reason, 500),
+                flag=_storable(attempt.flag, 400),
+                bytes_out=attempt.bytes_out,
+                bytes_in=attempt.bytes_in,
+                started_at=dt.datetime.fromtimestamp(attempt.started_at, dt.UTC),
+                ended_at=_moment(attempt.ended_at),
             )
         )
 
@@ -123,24 +153,32 @@ class Recorder:
     async def flush(self) -> None:
         events, self._events = self._events, []
         calls, self._calls = self._calls, []
-        if not (events or calls):
+        attempts, self._attempts = self._attempts, []
+        if not (events or calls or attempts):
             return
         loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(self._thread, self._write, events, calls)
+            await loop.run_in_executor(self._thread, self._write, events, calls, attempts)
             self.failure = ""
         except DatabaseError as exc:
             # kept for the next attempt: a full disk may have room again
-            for row in (*events, *calls):
+            for row in (*events, *calls, *attempts):
                 row.pk = None  # one that was given and rolled back may be another run's by now
             self._events[:0] = events
             self._calls[:0] = calls
+            self._attempts[:0] = attempts
             self.failure = str(exc)
 
-    def _write(self, events: list[RunEvent], calls: list[RelayCall]) -> None:
+    def _write(
+        self,
+        events: list[RunEvent],
+        calls: list[RelayCall],
+        attempts: list[models.EgressAttempt],
+    ) -> None:
         with transaction.atomic():
             RunEvent.objects.bulk_create(events)
             RelayCall.objects.bulk_create(calls)
+            models.EgressAttempt.objects.bulk_create(attempts)
             if calls:
                 self._count(calls)
 

@@ -77,7 +77,13 @@ class ProbeFailed(Exception):
 
 
 def questions(
-    *, mode: str, socket_path: str, port: int, limit_s: int, neighbours: list[list[Any]]
+    *,
+    mode: str,
+    socket_path: str,
+    egress_path: str | None = None,
+    port: int,
+    limit_s: int,
+    neighbours: list[list[Any]],
 ) -> str:
     """The probe's one argument: what to look at, as JSON.
 
@@ -87,6 +93,7 @@ def questions(
     return msgspec.json.encode(
         {
             "socket": socket_path,
+            "egress_socket": egress_path,
             "port": port,
             "host_addresses": host_addresses(),
             "host_ports": open_host_ports(),

@@ -11,6 +11,8 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import relay
@@ -42,6 +44,7 @@ class Starting:
     holdings: takes everything this makes.
     ledger: counts what the relay sees.
     step: notes one line of progress, in the run's rows too.
+    on_attempt: is handed every use of the egress door.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Starting:
         ledger: Ledger,
         console: Console,
         step: Callable[[str], None],
+        on_attempt: Callable[[relay.EgressAttempt], None],
     ) -> None:
         self.plan = plan
         self.certificate: seal.Certificate | None = None
@@ -59,6 +63,7 @@ class Starting:
         self._ledger = ledger
         self._console = console
         self._step = step
+        self._on_attempt = on_attempt
         self._link_container = ""
         self._token = secrets.token_urlsafe(24)
 
@@ -73,22 +78,52 @@ class Starting:
             raise
 
     async def _prepared(self) -> str:
-        order, plan = self.plan.order, self.plan
+        plan = self.plan
         credential = keys.provider_key(plan.provider) if plan.provider else ""
+        checking = asyncio.ensure_future(self._check_key(credential))
+        try:
+            return await self._made(credential, checking)
+        finally:
+            checking.cancel()
+            await asyncio.gather(checking, return_exceptions=True)
+
+    async def _made(self, credential: str, checking: asyncio.Future[None]) -> str:
+        order, plan = self.plan.order, self.plan
         await require_usable(plan.engine, relayed=order.relayed)
         if not order.relayed:
             facts = await self._image(plan.image)
             network = "none" if order.no_network else order.network or "default"
+            await checking
             return await self._create(facts, credential, network)
         # what takes time is begun early: /proc is read beside the images, and the relay is
         # imported and served while the engine makes the link
-        listening = self._bind()
+        listening = self._bind(self._holdings.box.relay_socket)
+        door = self._bind(self._holdings.box.egress_socket) if plan.egress else None
         facts, asked = await _both(self._images(), asyncio.to_thread(self._questions))
-        made, _ = await _both(self._create_link(asked), self._relay(listening, credential))
+        serving = self._relay(listening, credential, door)
+        made, _ = await _both(self._create_link(asked), serving)
         # the agent's container may be made, but not started, before the seal is judged
         network = f"container:{made}"
         created, _ = await _both(self._create(facts, self._token, network), self._seal(made))
+        await checking
         return created
+
+    async def _check_key(self, key: str) -> None:
+        """Ask the provider about the key, beside everything else that is made ready.
+
+        Raises Refusal: a bad key costs an agent minutes of retries inside.
+        """
+        provider = self.plan.provider
+        if provider is None or not key or self.plan.order.skip_key_check:
+            return
+        try:
+            found = await relay.check_key(provider, relay.Credential(key, provider.key_env))
+        except relay.InvalidProxy as exc:
+            raise Refusal(str(exc)) from None
+        if not found.passes:
+            raise Refusal(f"{found.text}; --skip-key-check starts all the same")
+        if found.text:
+            self._step(found.text)
 
     async def _create(self, facts: ImageFacts, credential: str, network: str) -> str:
         launch = self.plan.launch(credential)
@@ -109,24 +144,27 @@ class Starting:
         facts, _ = await _both(self._image(self.plan.image), link_image)
         return facts
 
-    def _bind(self) -> socket.socket:
-        """The relay's socket: it must be there before the link is made, which mounts it."""
-        path = self._holdings.box.relay_socket
+    def _bind(self, path: Path) -> socket.socket:
+        """A socket for the link: it must be there before the link is made, which mounts it."""
         listening = relay.bind_unix(path)
         link.hand_over(path)
         return listening
 
-    async def _relay(self, listening: socket.socket, key: str) -> None:
-        """Serve the relay, and the rehearsal model's socket behind it."""
-        provider = self.plan.provider
-        if provider is None:
+    async def _relay(self, listening: socket.socket, key: str, door: socket.socket | None) -> None:
+        """Serve the relay, the rehearsal model's socket behind it, and the egress door."""
+        provider, policy = self.plan.provider, self.plan.policy
+        if provider is None or policy is None:
             raise Refusal("a relayed run needs a provider")
         stack = AsyncExitStack()
         self._holdings.take("the relay", stack.aclose)
-        policy = relay.Policy(provider, await self._upstream(provider, stack))
+        if (upstream := await self._upstream(provider, stack)) is not None:
+            policy = replace(policy, upstream=upstream)
         credential = relay.Credential(key, provider.key_env) if key else None
         app = relay.create_app(policy, credential, self._token, self._ledger)
         await stack.enter_async_context(relay.serving(app, listening))
+        if door is not None and self.plan.egress is not None:
+            serving = relay.serving_egress(self.plan.egress, door, self._on_attempt)
+            await stack.enter_async_context(serving)
 
     async def _upstream(self, provider: Provider, stack: AsyncExitStack) -> relay.Endpoint | None:
         if provider.name != "rehearsal":
@@ -139,7 +177,8 @@ class Starting:
     # -- link and seal ------------------------------------------------------------------------
     def _questions(self) -> str:
         order = self.plan.order
-        return link.questions(order.mode, limit_s=order.timeout_s + LINK_LIMIT_S)
+        limit_s = order.timeout_s + LINK_LIMIT_S
+        return link.questions(order.mode, limit_s=limit_s, door=self.plan.egress is not None)
 
     async def _create_link(self, questions: str) -> str:
         order, plan, holdings = self.plan.order, self.plan, self._holdings
@@ -154,6 +193,7 @@ class Starting:
                 box=holdings.box,
                 labels=holdings.labels,
                 oci_runtime=order.oci_runtime or None,
+                door=plan.egress is not None,
             )
         )
         return self._link_container
@@ -181,11 +221,20 @@ class Starting:
             uid=place.uid,
             gid=place.gid,
             home=_home(facts, self.plan.image),
-            env={**env, **order.env, **passed},
+            env={**env, **self._proxies(), **order.env, **passed},
             stdin=stdin,
         )
         has_network = order.mode != "sealed" and not order.no_network
         return files if has_network else (*files, *box.network_files())
+
+    def _proxies(self) -> dict[str, str]:
+        """What points ordinary programs at the egress door; the relay is no proxy's business."""
+        if self.plan.egress is None:
+            return {}
+        door = f"http://127.0.0.1:{link.EGRESS_PORT}"
+        names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+        found = dict.fromkeys(names, door) | {name.lower(): door for name in names}
+        return found | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
 
     def _spec(
         self, facts: ImageFacts, argv: tuple[str, ...], files: tuple[Mount, ...], network: str

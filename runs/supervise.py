@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 import relay
-from relay import CallRecord, Ledger
+from relay import CallRecord, EgressAttempt, Ledger
 from runs import clock, link, report, seal
 from runs.agents.base import Trace
 from runs.box import Box
@@ -107,6 +107,13 @@ class Supervision:
         if record.refusal:
             self.console.progress(f"relay refused {record.method} {record.path}: {record.refusal}")
 
+    def _on_attempt(self, attempt: EgressAttempt) -> None:
+        self._recorder.attempt(attempt)
+        if not attempt.allowed:
+            hint = f"; {attempt.flag} would allow it" if attempt.flag else ""
+            where = f"{attempt.host}:{attempt.port}" if attempt.host else "what could not be read"
+            self.console.progress(f"egress refused {where}: {attempt.reason}{hint}")
+
     # -- the whole life -----------------------------------------------------------------------
     async def live(self, box: Box, owner: str) -> Ending:
         """Run it, decide how it ended, store that, give everything back."""
@@ -130,7 +137,9 @@ class Supervision:
 
     async def _to_the_end(self, holdings: Holdings, owner: str) -> Ending:
         state: ContainerState | None = None
-        self._starting = Starting(self.plan, holdings, self._ledger, self.console, self.step)
+        self._starting = Starting(
+            self.plan, holdings, self._ledger, self.console, self.step, self._on_attempt
+        )
         try:
             self._container = await self._unless_halted(self._starting.container())
             await self._recorder.rows(lambda: Run.objects.mark_running(self.run.uid, owner))
@@ -155,6 +164,7 @@ class Supervision:
                 checks_calls=self.plan.checks_calls,
                 calls_completed=self._ledger.completed,
                 memory=self.plan.order.memory,
+                exhausted=_exhausted(self._ledger),
                 last_words=visible(self._following.last_error, limit=200),
                 not_started=self._why_not_started(state),
             )
@@ -166,6 +176,7 @@ class Supervision:
         ending = Ending(
             outcome,
             reason,
+            ledger=self._ledger,
             agent_exit_code=state.exit_code if state else None,
             result=result,
             certificate=self._certificate(),
@@ -309,3 +320,11 @@ class Supervision:
             raise self._halted or Halted("interrupted", "stopped")
         finally:
             halted.cancel()
+
+
+def _exhausted(ledger: Ledger) -> str:
+    if not ledger.exhausted:
+        return ""
+    least = "at least " if ledger.spent_is_lower_bound else ""
+    money = f"{least}${ledger.spent_usd:.4f} and " if ledger.spent_usd else ""
+    return f"the budget is used up: {money}{ledger.tokens:,} tokens"

@@ -66,7 +66,6 @@ class RelayCall(models.Model):
     cost_usd = models.FloatField(null=True, blank=True)
     cost_kind = models.CharField(max_length=11, blank=True)  # exact, reported, lower_bound, unknown
     clamped = models.BooleanField(default=False)
-    body_file = models.CharField(max_length=1000, blank=True)  # what was sent, where it was logged
 
     class Meta:
         ordering: ClassVar[list[str]] = ["sequence"]

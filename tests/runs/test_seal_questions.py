@@ -23,6 +23,7 @@ def test_the_questions_are_one_json_object_with_a_name_of_its_own():
 
     assert set(first) == {
         "socket", "port", "host_addresses", "host_ports", "neighbours", "name", "limit_s",
+        "egress_socket",
     }  # fmt: skip
     assert first["name"].endswith(".example.com")
     assert first["name"] != second["name"]

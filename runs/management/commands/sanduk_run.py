@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -15,6 +14,7 @@ from runs import duration, keys, narration
 from runs.console import Terminal
 from runs.lifecycle import execute, exit_code, start_here
 from runs.management.detach import detach
+from runs.management.run_flags import add_run_flags
 from runs.management.terminal import SandukCommand, add_engine_flags, add_json_flag
 from runs.models import Run
 from runs.order import Order
@@ -23,31 +23,7 @@ from runs.paths import expanded
 from runs.plan import Plan, make_plan
 from runs.refusal import Refusal
 
-REPLACED = {
-    "--proxy-network": "a run's network is its own now; --mode sealed or key-safe says which kind",
-    "--proxy-port": "the relay listens on a socket of the run's own, so there is no port to choose",
-    "--proxy-allow-path": "the relay's routes come with the provider",
-}
 TASK_FILE_MAX = 16 * 2**20
-
-
-class _Text(argparse.Action):
-    """A flag's value: an empty one would silently be as if the flag were not there."""
-
-    def __call__(
-        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
-    ) -> None:
-        if not values:
-            parser.error(f"{option} needs a value, and an empty one means nothing")
-        setattr(namespace, self.dest, values)
-
-
-class _Replaced(argparse.Action):
-    """A flag of the first program that has become something else."""
-
-    def __call__(self, parser: Any, *_: Any) -> None:
-        name = self.option_strings[0]
-        parser.error(f"{name} is gone: {REPLACED[name]}")
 
 
 class Command(SandukCommand):
@@ -60,12 +36,7 @@ class Command(SandukCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        _add_task(parser)
-        _add_image(parser)
-        _add_agent(parser)
-        _add_limits(parser)
-        _add_network(parser)
-        _add_output(parser)
+        add_run_flags(parser)
         add_engine_flags(parser)
         add_json_flag(parser)
 
@@ -161,6 +132,20 @@ def order_from(options: dict[str, Any]) -> Order:
         env_names=names,
         cpus=options["cpus"],
         memory=options["memory"],
+        allow_models=tuple(options["allow_model"]),
+        max_tokens_cap=options["max_tokens_cap"],
+        allow_paths=tuple(options["allow_path"]),
+        max_calls=options["max_calls"],
+        max_body_mb=options["max_body"],
+        budget_usd=options["budget"],
+        token_budget=options["token_budget"],
+        budget_strict=options["budget_strict"],
+        unpriced=options["unpriced"] or "",
+        allow_hosts=tuple(options["allow_host"]),
+        egress=options["egress"],
+        upstream_key_env=options["upstream_key_env"],
+        upstream_idle_timeout_s=_patience(options["upstream_idle_timeout"]),
+        skip_key_check=options["skip_key_check"],
         timeout_s=duration.seconds(options["timeout"], what="--timeout"),
         idle_timeout_s=_idle(options["idle_timeout"]),
         keep=options["keep"],
@@ -180,6 +165,10 @@ def _mode(options: dict[str, Any]) -> str:
 
 def _idle(text: str) -> int | None:
     return None if text == "off" else duration.seconds(text, what="--idle-timeout")
+
+
+def _patience(text: str) -> int | None:
+    return duration.seconds(text, what="--upstream-idle-timeout") if text else None
 
 
 def _environment(texts: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -231,159 +220,3 @@ def _outputs(options: dict[str, Any]) -> dict[str, Output]:
     if len({output.path for output in found.values()}) < len(found):
         raise Refusal("--report and --stats-file name the same file")
     return found
-
-
-def _add_task(parser: CommandParser) -> None:
-    group = parser.add_argument_group("the task")
-    group.add_argument("task", nargs="?", help="what the agent should do")
-    group.add_argument(
-        "--task-file", action=_Text, metavar="PATH", help="read the task from a file, - for stdin"
-    )
-    group.add_argument(
-        "-w",
-        "--workdir",
-        action=_Text,
-        default="work",
-        metavar="PATH",
-        help="the directory the agent works in, made if missing (./work)",
-    )
-    group.add_argument(
-        "--mount",
-        action="append",
-        default=[],
-        metavar="HOST:DEST[:ro|rw]",
-        help="lend another directory, read-only unless rw; repeatable",
-    )
-    group.add_argument(
-        "-e",
-        "--env",
-        action="append",
-        default=[],
-        metavar="NAME[=VALUE]",
-        help="a variable for the agent; NAME alone takes this shell's",
-    )
-    group.add_argument(
-        "--no-report-instruction", action="store_true", help="do not ask for REPORT.md"
-    )
-
-
-def _add_image(parser: CommandParser) -> None:
-    group = parser.add_argument_group("the image")
-    group.add_argument(
-        "-r",
-        "--recipe",
-        action=_Text,
-        default="",
-        metavar="NAME|PATH",
-        help="the recipe to build from (the agent's own)",
-    )
-    group.add_argument(
-        "-i", "--image", action=_Text, default="", metavar="TAG", help="use this image as it is"
-    )
-    group.add_argument(
-        "--containerfile",
-        action=_Text,
-        default="",
-        metavar="PATH",
-        help="build from this file and its directory",
-    )
-    group.add_argument("-b", "--rebuild", action="store_true", help="build even if it is there")
-
-
-def _add_agent(parser: CommandParser) -> None:
-    group = parser.add_argument_group("the agent and its model")
-    group.add_argument(
-        "--agent",
-        action=_Text,
-        default="",
-        metavar="NAME",
-        help="claude, codex, pi, or module:Class (codex, or the recipe's)",
-    )
-    group.add_argument(
-        "--provider",
-        action=_Text,
-        default="",
-        metavar="NAME",
-        help="whose model: sanduk list providers (openai, or the first the agent can speak to)",
-    )
-    group.add_argument("--model", action=_Text, default="", metavar="ID")
-    group.add_argument("--effort", choices=("low", "medium", "high", "xhigh", "max"))
-    group.add_argument("--max-turns", type=int, metavar="N")
-    group.add_argument("--allowed-tools", action=_Text, default="", metavar="LIST")
-    group.add_argument(
-        "--permission-mode",
-        choices=("acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan"),
-    )
-    group.add_argument(
-        "--bare",
-        action="store_true",
-        help="no hooks, plugins or instruction files of the workspace",
-    )
-
-
-def _add_limits(parser: CommandParser) -> None:
-    group = parser.add_argument_group("limits")
-    group.add_argument(
-        "--timeout",
-        default="15m",
-        metavar="DURATION",
-        help="end it after this long: 90, 15m, 2h, 7d (15m)",
-    )
-    group.add_argument(
-        "--idle-timeout",
-        default="10m",
-        metavar="DURATION",
-        help="end it after this long without output or model traffic; off (10m)",
-    )
-    group.add_argument("--cpus", type=float, default=4, metavar="N")
-    group.add_argument(
-        "--memory", action=_Text, default="4g", metavar="SIZE", help="memory, without swap (4g)"
-    )
-
-
-def _add_network(parser: CommandParser) -> None:
-    group = parser.add_argument_group("network and keys")
-    group.add_argument(
-        "--mode",
-        choices=("open", "key-safe", "sealed"),
-        help="sealed: no network but the relay (default); key-safe: network, the key stays "
-        "outside; open: network, and the key inside",
-    )
-    group.add_argument("--proxy", action="store_true", help=argparse.SUPPRESS)
-    group.add_argument("--no-network", action="store_true", help="loopback only, no relay, no key")
-    group.add_argument(
-        "--upstream",
-        action=_Text,
-        default="",
-        metavar="SCHEME://HOST:PORT",
-        help="where the relay sends calls instead",
-    )
-    group.add_argument(
-        "--insecure-upstream", action="store_true", help="allow plain http to another machine"
-    )
-    group.add_argument(
-        "--base-url", action=_Text, default="", metavar="URL", help="open mode: the agent's API"
-    )
-    group.add_argument(
-        "--network", action=_Text, default="", metavar="NAME", help="open mode: engine network"
-    )
-    group.add_argument(
-        "--oci-runtime", action=_Text, default="", metavar="NAME", help="such as runsc (gVisor)"
-    )
-    for flag in REPLACED:
-        group.add_argument(flag, action=_Replaced, nargs="?", help=argparse.SUPPRESS)
-
-
-def _add_output(parser: CommandParser) -> None:
-    group = parser.add_argument_group("what comes out")
-    group.add_argument(
-        "-o", "--report", action=_Text, default="", metavar="PATH", help="copy the report there"
-    )
-    group.add_argument(
-        "--stats-file", action=_Text, default="", metavar="PATH", help="write the figures as JSON"
-    )
-    group.add_argument("--keep", action="store_true", help="keep the container when it has ended")
-    group.add_argument("--detach", action="store_true", help="print the run's id and return")
-    group.add_argument(
-        "--dry-run", action="store_true", help="say what would be started; do nothing"
-    )

@@ -15,6 +15,7 @@ from runs.management.terminal import SandukCommand, add_json_flag
 from runs.models import Run
 from runs.visible import visible
 
+PARTS = ("trace", "calls", "egress", "seal", "report")
 VERDICTS = {"closed": "ok", "open": "OPEN", "unknown": "could not check"}
 
 
@@ -24,19 +25,19 @@ class Command(SandukCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("run", metavar="RUN", help="its id, or the first letters of it")
-        for part in ("trace", "calls", "seal", "report"):
+        for part in PARTS:
             parser.add_argument(f"--{part}", action="store_true", help=f"only the {part}")
         add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
         run = one_run(options["run"])
-        parts = [p for p in ("trace", "calls", "seal", "report") if options[p]]
+        parts = [p for p in PARTS if options[p]]
         if options["json"]:
             self.print_json(_as_json(run, parts))
             return 0
         if not parts:
             self._facts(run)
-        for part in parts or ("trace", "calls", "seal", "report"):
+        for part in parts or PARTS:
             getattr(self, f"_{part}")(run, headed=not parts)
         return 0
 
@@ -89,6 +90,24 @@ class Command(SandukCommand):
         if not run.calls.exists():
             self.print("  none")
 
+    def _egress(self, run: Run, *, headed: bool) -> None:
+        attempts = run.egress_attempts.all()
+        if headed and not attempts:
+            return
+        self._head("ways out that were tried", headed=headed)
+        for each in attempts.iterator(chunk_size=500):
+            verdict = "passed" if each.allowed else "refused"
+            took = (each.ended_at - each.started_at).total_seconds() if each.ended_at else 0.0
+            where = visible(f"{each.host or '?'}:{each.port}", limit=120)
+            why = f" | {visible(each.reason)}" if each.reason else ""
+            flag = f" | {visible(each.flag)}" if each.flag and not each.listed else ""
+            self.print(
+                f"  {each.sequence:>4} {verdict:<8} {where} {each.bytes_out:,} out "
+                f"{each.bytes_in:,} in {took:.1f} s{why}{flag}"
+            )
+        if not attempts:
+            self.print("  none")
+
     def _seal(self, run: Run, *, headed: bool) -> None:
         self._head("seal certificate", headed=headed)
         if not run.certificate:
@@ -134,6 +153,8 @@ def _as_json(run: Run, parts: list[str]) -> dict[str, Any]:
         found["trace"] = list(run.events.values("sequence", "at", "kind", "text", "detail"))
     if not parts or "calls" in parts:
         found["relay_calls"] = list(run.calls.values())
+    if not parts or "egress" in parts:
+        found["egress_attempts"] = list(run.egress_attempts.values())
     if not parts or "seal" in parts:
         found["certificate"] = run.certificate
     return found

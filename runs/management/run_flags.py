@@ -1,0 +1,250 @@
+"""Every flag of `sanduk run`, in the groups its help shows."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+REPLACED = {
+    "--proxy-network": "a run's network is its own now; --mode sealed or key-safe says which kind",
+    "--proxy-port": "the relay listens on a socket of the run's own, so there is no port to choose",
+    "--proxy-allow-path": "--allow-path adds a path and keeps the provider's own",
+}
+
+
+class _Text(argparse.Action):
+    """A flag's value: an empty one would silently be as if the flag were not there."""
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        if not values:
+            parser.error(f"{option} needs a value, and an empty one means nothing")
+        setattr(namespace, self.dest, values)
+
+
+class _Replaced(argparse.Action):
+    """A flag of the first program that has become something else."""
+
+    def __call__(self, parser: Any, *_: Any) -> None:
+        name = self.option_strings[0]
+        parser.error(f"{name} is gone: {REPLACED[name]}")
+
+
+def add_run_flags(parser: CommandParser) -> None:
+    """All of them but those that every verb has."""
+    for add in (
+        _add_task,
+        _add_image,
+        _add_agent,
+        _add_limits,
+        _add_network,
+        _add_policy,
+        _add_output,
+    ):
+        add(parser)
+
+
+def _add_task(parser: CommandParser) -> None:
+    group = parser.add_argument_group("the task")
+    group.add_argument("task", nargs="?", help="what the agent should do")
+    group.add_argument(
+        "--task-file", action=_Text, metavar="PATH", help="read the task from a file, - for stdin"
+    )
+    group.add_argument(
+        "-w",
+        "--workdir",
+        action=_Text,
+        default="work",
+        metavar="PATH",
+        help="the directory the agent works in, made if missing (./work)",
+    )
+    group.add_argument(
+        "--mount",
+        action="append",
+        default=[],
+        metavar="HOST:DEST[:ro|rw]",
+        help="lend another directory, read-only unless rw; repeatable",
+    )
+    group.add_argument(
+        "-e",
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME[=VALUE]",
+        help="a variable for the agent; NAME alone takes this shell's",
+    )
+    group.add_argument(
+        "--no-report-instruction", action="store_true", help="do not ask for REPORT.md"
+    )
+
+
+def _add_image(parser: CommandParser) -> None:
+    group = parser.add_argument_group("the image")
+    group.add_argument(
+        "-r",
+        "--recipe",
+        action=_Text,
+        default="",
+        metavar="NAME|PATH",
+        help="the recipe to build from (the agent's own)",
+    )
+    group.add_argument(
+        "-i", "--image", action=_Text, default="", metavar="TAG", help="use this image as it is"
+    )
+    group.add_argument(
+        "--containerfile",
+        action=_Text,
+        default="",
+        metavar="PATH",
+        help="build from this file and its directory",
+    )
+    group.add_argument("-b", "--rebuild", action="store_true", help="build even if it is there")
+
+
+def _add_agent(parser: CommandParser) -> None:
+    group = parser.add_argument_group("the agent and its model")
+    group.add_argument(
+        "--agent",
+        action=_Text,
+        default="",
+        metavar="NAME",
+        help="claude, codex, pi, or module:Class (codex, or the recipe's)",
+    )
+    group.add_argument(
+        "--provider",
+        action=_Text,
+        default="",
+        metavar="NAME",
+        help="whose model: sanduk list providers (openai, or the first the agent can speak to)",
+    )
+    group.add_argument("--model", action=_Text, default="", metavar="ID")
+    group.add_argument("--effort", choices=("low", "medium", "high", "xhigh", "max"))
+    group.add_argument("--max-turns", type=int, metavar="N")
+    group.add_argument("--allowed-tools", action=_Text, default="", metavar="LIST")
+    group.add_argument(
+        "--permission-mode",
+        choices=("acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan"),
+    )
+    group.add_argument(
+        "--bare",
+        action="store_true",
+        help="no hooks, plugins or instruction files of the workspace",
+    )
+
+
+def _add_limits(parser: CommandParser) -> None:
+    group = parser.add_argument_group("limits")
+    group.add_argument(
+        "--timeout",
+        default="15m",
+        metavar="DURATION",
+        help="end it after this long: 90, 15m, 2h, 7d (15m)",
+    )
+    group.add_argument(
+        "--idle-timeout",
+        default="10m",
+        metavar="DURATION",
+        help="end it after this long without output or model traffic; off (10m)",
+    )
+    group.add_argument("--cpus", type=float, default=4, metavar="N")
+    group.add_argument(
+        "--memory", action=_Text, default="4g", metavar="SIZE", help="memory, without swap (4g)"
+    )
+
+
+def _add_network(parser: CommandParser) -> None:
+    group = parser.add_argument_group("network and keys")
+    group.add_argument(
+        "--mode",
+        choices=("open", "key-safe", "sealed"),
+        help="sealed: no network but the relay (default); key-safe: network, the key stays "
+        "outside; open: network, and the key inside",
+    )
+    group.add_argument("--proxy", action="store_true", help=argparse.SUPPRESS)
+    group.add_argument("--no-network", action="store_true", help="loopback only, no relay, no key")
+    group.add_argument(
+        "--upstream",
+        action=_Text,
+        default="",
+        metavar="SCHEME://HOST:PORT",
+        help="where the relay sends calls instead",
+    )
+    group.add_argument(
+        "--insecure-upstream", action="store_true", help="allow plain http to another machine"
+    )
+    group.add_argument(
+        "--base-url", action=_Text, default="", metavar="URL", help="open mode: the agent's API"
+    )
+    group.add_argument(
+        "--network", action=_Text, default="", metavar="NAME", help="open mode: engine network"
+    )
+    group.add_argument(
+        "--oci-runtime", action=_Text, default="", metavar="NAME", help="such as runsc (gVisor)"
+    )
+    for flag in REPLACED:
+        group.add_argument(flag, action=_Replaced, nargs="?", help=argparse.SUPPRESS)
+
+
+def _add_policy(parser: CommandParser) -> None:
+    group = parser.add_argument_group("what the relay allows (sealed and key-safe runs)")
+    add = group.add_argument
+    add("--allow-model", action="append", default=[], metavar="ID", help="only these models")
+    add("--max-tokens-cap", type=int, metavar="N", help="the most output tokens of one call")
+    add("--max-calls", type=int, metavar="N", help="how many model calls may go out")
+    add("--max-body", type=int, metavar="MB", help="the largest request (64)")
+    add(
+        "--allow-path",
+        action="append",
+        default=[],
+        metavar="PATH[=PROTOCOL]",
+        help="one more path of the provider's API",
+    )
+    add("--budget", type=float, metavar="USD", help="end it when so much is spent")
+    add("--token-budget", type=int, metavar="N", help="the same in tokens, in and out")
+    add("--budget-strict", action="store_true", help="never cross it: allow less output instead")
+    add("--unpriced", choices=("serial", "refuse"), help="what to do with a model without a price")
+    add(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="HOST[:PORT]",
+        help="let a sealed run reach this host (443); exact names, no wildcards",
+    )
+    add(
+        "--egress",
+        choices=("refuse", "warn"),
+        default="refuse",
+        help="warn: let every host pass and record it, to find what --allow-host needs",
+    )
+    add(
+        "--upstream-key-env",
+        action=_Text,
+        default="",
+        metavar="NAME",
+        help="the variable with the key for --upstream",
+    )
+    add(
+        "--upstream-idle-timeout",
+        default="",
+        metavar="DURATION",
+        help="give an answer up after this long without a byte (5m)",
+    )
+    add("--skip-key-check", action="store_true", help="do not ask the provider about the key first")
+
+
+def _add_output(parser: CommandParser) -> None:
+    group = parser.add_argument_group("what comes out")
+    group.add_argument(
+        "-o", "--report", action=_Text, default="", metavar="PATH", help="copy the report there"
+    )
+    group.add_argument(
+        "--stats-file", action=_Text, default="", metavar="PATH", help="write the figures as JSON"
+    )
+    group.add_argument("--keep", action="store_true", help="keep the container when it has ended")
+    group.add_argument("--detach", action="store_true", help="print the run's id and return")
+    group.add_argument(
+        "--dry-run", action="store_true", help="say what would be started; do nothing"
+    )

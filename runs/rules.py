@@ -1,0 +1,118 @@
+"""From an order to the relay's rules: providers, policy, budget, the egress door's list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.conf import settings
+
+import relay
+from relay import EgressRules, Policy, Provider
+from relay.budget import Budget, InvalidBudget
+from relay.policy import InvalidPolicy, extra_route
+from relay.prices import InvalidPrices, PriceTable, load_prices, shipped_prices
+from relay.providers import load_providers
+from runs.order import Order
+from runs.refusal import Refusal
+
+MIB = 1024 * 1024
+# flag and field of everything that only a relay can honour
+_RELAY_ONLY = {
+    "--allow-model": "allow_models",
+    "--max-tokens-cap": "max_tokens_cap",
+    "--allow-path": "allow_paths",
+    "--max-calls": "max_calls",
+    "--max-body": "max_body_mb",
+    "--budget": "budget_usd",
+    "--token-budget": "token_budget",
+    "--budget-strict": "budget_strict",
+    "--unpriced": "unpriced",
+    "--upstream-key-env": "upstream_key_env",
+    "--upstream-idle-timeout": "upstream_idle_timeout_s",
+}
+
+
+def check_mode(order: Order) -> None:
+    """Refuse what means nothing in the order's mode: it would silently not be enforced."""
+    if not order.relayed:
+        for flag, field in _RELAY_ONLY.items():
+            if getattr(order, field) not in (None, "", (), False):
+                raise Refusal(f"{flag} is the relay's, and {order.mode_name} runs have no relay")
+    doorless = order.mode != "sealed" or order.no_network
+    if doorless and (order.allow_hosts or order.egress != "refuse"):
+        raise Refusal(
+            f"--allow-host and --egress open a door in a sealed run; {order.mode_name} has none"
+        )
+    if order.upstream_key_env and not order.upstream:
+        raise Refusal("--upstream-key-env means nothing without --upstream")
+
+
+def providers() -> dict[str, Provider]:
+    """Every provider by name: sanduk's own, then the operator's in SANDUK_HOME/providers.toml.
+
+    Raises Refusal when that file cannot be read, or takes a name that is taken.
+    """
+    known = {name: relay.get_provider(name) for name in relay.provider_names()}
+    path: Path = settings.SANDUK_HOME / "providers.toml"
+    try:
+        own = load_providers(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return known
+    except (OSError, UnicodeDecodeError, relay.InvalidProvider) as exc:
+        raise Refusal(f"{path}: {exc}") from None
+    taken = sorted(set(own) & set(known))
+    if taken:
+        raise Refusal(f"{path}: {taken[0]} is one of sanduk's own; give yours another name")
+    return {**known, **own}
+
+
+def policy(order: Order, provider: Provider) -> Policy:
+    """The relay's rules. Raises Refusal for one that means nothing or contradicts another."""
+    try:
+        return Policy(
+            provider,
+            allow_models=frozenset(order.allow_models),
+            max_tokens_cap=order.max_tokens_cap,
+            extra_routes=tuple(extra_route(text, provider) for text in order.allow_paths),
+            max_calls=order.max_calls,
+            budget=_budget(order),
+            prices=_prices(),
+            max_body_bytes=MIB * (64 if order.max_body_mb is None else order.max_body_mb),
+            idle_timeout_s=order.upstream_idle_timeout_s or 300.0,
+        )
+    except (InvalidPolicy, InvalidBudget) as exc:
+        raise Refusal(str(exc)) from None
+
+
+def _budget(order: Order) -> Budget | None:
+    if order.budget_usd is None and order.token_budget is None:
+        if order.budget_strict or order.unpriced:
+            raise Refusal("--budget-strict and --unpriced need --budget or --token-budget")
+        return None
+    unpriced = order.unpriced or None
+    return Budget(order.budget_usd, order.token_budget, order.budget_strict, unpriced)  # type: ignore[arg-type]
+
+
+def _prices() -> PriceTable | None:
+    path: Path = settings.SANDUK_HOME / "prices.toml"
+    try:
+        return load_prices(path.read_text("utf-8"), shipped_prices())
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, InvalidPrices) as exc:
+        raise Refusal(f"{path}: {exc}") from None
+
+
+def egress(order: Order, provider: Provider) -> EgressRules | None:
+    """The door's list, or None for a run without a door. Raises Refusal."""
+    if not order.allow_hosts and order.egress == "refuse":
+        return None
+    try:
+        return relay.egress_rules(
+            order.allow_hosts,
+            mode="warn" if order.egress == "warn" else "refuse",
+            provider_host=provider.host,
+            admit=settings.SANDUK_EGRESS_ADMIT,
+        )
+    except ValueError as exc:
+        raise Refusal(str(exc)) from None
