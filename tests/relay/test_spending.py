@@ -565,9 +565,10 @@ async def test_a_strict_budget_refuses_when_what_is_left_is_too_little_to_say_an
         assert stand.ledger.exhausted
 
 
-async def test_a_strict_budget_takes_no_call_whose_cost_has_no_bound():
+@pytest.mark.parametrize("limit", [{"usd": 1}, {"tokens": 10**6}])
+async def test_a_strict_budget_takes_no_call_whose_cost_has_no_bound(limit):
     prices = load_prices("[openai]\nm = { input = 1, output = 2 }")
-    budget = Budget(usd=1, strict=True)
+    budget = Budget(**limit, strict=True)
     async with standing(replying({}), "openai", prices=prices, budget=budget) as stand:
         body = asking(previous_response_id="resp_1")
         told = await stand.post("/v1/responses", json=body)
@@ -604,6 +605,14 @@ async def test_a_model_without_a_price_is_refused_where_nobody_reports_its_cost(
         assert "prices.toml" in message
         assert "--unpriced serial" in message
         assert not stand.ledger.exhausted
+
+
+async def test_a_strict_budget_takes_no_model_without_a_price_even_one_at_a_time():
+    budget = Budget(usd=1, strict=True, unpriced="serial")
+    async with standing(replying({}), "openrouter", budget=budget) as stand:
+        told = await stand.post(PATHS["openrouter"], json={"model": "x"})
+        assert (told.status_code, told.json()["error"]["code"]) == (403, "unpriced")
+        assert "--unpriced" not in told.json()["error"]["message"]
 
 
 async def test_a_dearer_service_has_no_price_either():
