@@ -130,6 +130,8 @@ class Connection(asyncio.Protocol):
     # -- an exchange -------------------------------------------------------------------------------
     async def request(self, method: bytes, target: bytes, headers: Headers, body: bytes) -> None:
         self._reset()
+        if self._is_closing():
+            raise UpstreamBroken("the provider closed the connection without an answer")
         self._parser = httptools.HttpResponseParser(self)
         self._busy = True
         self._head_only = method == b"HEAD"
@@ -227,6 +229,7 @@ class Connection(asyncio.Protocol):
         if exc is not None and self._busy and not self._whole:
             self._fail(UpstreamBroken(f"the connection to the provider broke: {os_words(exc)}"))
         self._end()
+        self._transport = None  # asyncio fails when told to abort one that ended by itself
         self._on_lost(self)
 
     def pause_writing(self) -> None:

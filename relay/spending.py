@@ -22,15 +22,19 @@ _AROUND = 2048
 _LEAST_OUTPUT = 16  # Responses takes no smaller limit
 # What a request refers to, or lets the provider fetch, may be larger than the request.
 _REFERENCE = re.compile(
-    rb'"(?:url|image_url|file_url|file_id|file_uri|fileUri|file_data|previous_response_id|'
-    rb'conversation|cachedContent|cached_content|container)"\s*:\s*(?:\{|"(?!data:))'
+    rb'"(?:url|image_url|file_url|file_id|file_uri|fileUri|previous_response_id|conversation|'
+    rb'cachedContent|cached_content|container)"\s*:\s*"(?!data:)'
+    rb'|"(?:conversation|container|google_?[sS]earch|url_?[cC]ontext)"\s*:\s*\{'
     rb'|"type"\s*:\s*"(?:web_|code_|file_search|mcp|advisor|image_generation|computer|openrouter:)'
     rb"|\\u00[2-7]"
 )
 _DEARER = re.compile(
     rb'"(?:service_tier"\s*:\s*"(?!auto"|default"|standard"|standard_only")|speed"\s*:\s*"fast")'
 )
-_EXTRAS = (b'"web_search', b'"file_search', b'"code_interpreter', b'"image_generation')
+_EXTRAS = (
+    *(b'"web_search', b'"file_search', b'"code_interpreter', b'"image_generation'),
+    *(b'"googleSearch"', b'"google_search"'),
+)
 
 
 @dataclass(slots=True)
@@ -49,7 +53,8 @@ class Ask:
             model,
             may_be_dearer and _DEARER.search(body) is not None,
             b'"inference_geo"' in body
-            or (protocol.startswith("openai") and any(word in body for word in _EXTRAS)),
+            # Anthropic tells in the usage what its tools did.
+            or (protocol != "anthropic-messages" and any(word in body for word in _EXTRAS)),
         )
 
 

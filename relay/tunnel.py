@@ -100,6 +100,7 @@ class Tunnel:
         self._writer = writer
         self._attempt = door.begin()
         self._opened = False
+        self._finished: list[asyncio.StreamWriter] = []
 
     async def run(self) -> None:
         attempt = self._attempt
@@ -124,7 +125,7 @@ class Tunnel:
             attempt.reason = "the egress door failed"
             _log.exception("a tunnel failed in a way that was not foreseen")
         finally:
-            self._writer.transport.abort()
+            self._cut(self._writer)
             if attempt.host or attempt.reason:
                 self._door.file(attempt)
 
@@ -141,7 +142,7 @@ class Tunnel:
             self._opened = True
             await self._both_ways(reader, writer)
         finally:
-            writer.transport.abort()
+            self._cut(writer)
 
     # -- judging -----------------------------------------------------------------------------------
     async def _read_head(self) -> None:
@@ -258,9 +259,8 @@ class Tunnel:
                         directions.create_task(self._inward(reader, moved))
                 except ExceptionGroup as failed:
                     raise failed.exceptions[0] from None
-                for each in (writer, self._writer):
-                    each.close()
-                    await each.wait_closed()
+                await self._finish(writer)
+                await self._finish(self._writer)
         except TimeoutError:
             self._attempt.reason = f"nothing moved for {seconds:g} s"
 
@@ -311,6 +311,17 @@ class Tunnel:
             )
         attempt.reason = f"inside the tunnel TLS asked for another host, {shown!r}"
 
+    async def _finish(self, writer: asyncio.StreamWriter) -> None:
+        """Close a side once what is left for it has been sent."""
+        writer.close()
+        await writer.wait_closed()
+        self._finished.append(writer)
+
+    def _cut(self, writer: asyncio.StreamWriter) -> None:
+        # asyncio fails when it is told to abort a transport that has ended well.
+        if writer not in self._finished:
+            writer.transport.abort()
+
     async def _say_no(self, refused: Refused) -> None:
         attempt = self._attempt
         hint = f"; {attempt.flag} would allow it" if attempt.flag else ""
@@ -325,8 +336,7 @@ class Tunnel:
                     b"%bcontent-type: text/plain\r\ncontent-length: %d\r\n%bconnection: close"
                     b"\r\n\r\n%b" % (head, len(body), allow, body)
                 )
-                self._writer.close()
-                await self._writer.wait_closed()
+                await self._finish(self._writer)
 
 
 def _failed(reason: str) -> Refused:

@@ -58,6 +58,18 @@ async def test_what_a_call_did_not_use_is_free_again():
     assert account.spent.usd == pytest.approx(0.1)
 
 
+async def test_tokens_that_were_not_used_are_free_again_and_unknown_ones_are_not():
+    account = Account(Budget(tokens=100))
+    account.settle(account.reserve(Amount(0, 90)), Amount(0, 10))
+    second = account.reserve(Amount(0, 90))
+    assert second.granted
+    assert account.held.tokens == 0
+    account.settle(second, Amount(0, 10), tokens_known=False)
+    assert account.held.tokens == 80
+    with pytest.raises(NothingLeft):
+        account.reserve(Amount(0, 1))
+
+
 async def test_a_call_that_never_fits_waits_for_the_others_and_goes_alone():
     account = Account(Budget(usd=1))
     others = [account.reserve(usd(0.3)) for _ in range(2)]

@@ -8,8 +8,10 @@ import dataclasses
 import os
 import socket
 import ssl
+import sys
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ from relay.egress import EgressLimits, serving_egress
 from relay.sockets import bind_unix, connected_unix
 from relay.tunnel import MAX_HEAD_BYTES
 from tests.relay.certificates import make_certificate, server_context
-from tests.relay.stand import free_port, listening
+from tests.relay.stand import free_port, listening, plain
 
 pytestmark = pytest.mark.anyio
 NAME = "files.vendor.test"
@@ -213,6 +215,28 @@ async def test_a_side_that_has_said_everything_still_hears_the_rest():
         assert (attempt.bytes_out, attempt.bytes_in, attempt.reason) == (10, 3_000_000, "")
 
 
+@pytest.mark.parametrize("size", range(150_000, 350_001, 25_000))
+async def test_what_a_host_said_last_arrives_however_late_it_is_read(size):
+    """Of one of these sizes a part is still with the door when the host has ended."""
+
+    async def speak(reader, writer):
+        writer.write(b"x" * size)
+        await writer.drain()
+        writer.write_eof()
+        await reader.read()
+
+    async with (
+        echo_door(speak) as (opened, port),
+        opened.tunnel(f"{NAME}:{port}") as (_, reader, writer),
+    ):
+        reader._transport.pause_reading()
+        writer.write_eof()
+        await asyncio.sleep(0.1)
+        reader._transport.resume_reading()
+        async with asyncio.timeout(5):
+            assert len(await reader.read()) == size
+
+
 async def test_a_slow_reader_holds_the_sender_back():
     async def flood(reader, writer):
         while True:
@@ -237,6 +261,74 @@ async def test_many_tunnels_at_once_do_not_mix():
 
         await asyncio.gather(*(one(number) for number in range(20)))
         assert {a.sequence for a in opened.attempts} == set(range(1, len(opened.attempts) + 1))
+
+
+async def test_pip_downloads_through_the_door_and_nowhere_else(certificate, tmp_path):
+    """A real client of package indexes, told of the door by the usual variables."""
+    wheel = "thing-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(tmp_path / wheel, "w") as file:
+        file.writestr("thing.py", "")
+        file.writestr(
+            "thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n"
+        )
+        file.writestr("thing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        file.writestr("thing-1.0.dist-info/RECORD", "")
+    page = f'<a href="/{wheel}">{wheel}</a>'.encode()
+
+    async def index(reader, writer):
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            path = head.split(b" ")[1]
+            found = (tmp_path / wheel).read_bytes() if path.endswith(b".whl") else page
+            writer.write(plain(found, "content-type: text/html"))
+            await writer.drain()
+
+    async with (
+        listening(index, ssl=server_context(certificate)) as port,
+        door(f"{NAME}:{port}", admit=[f"127.0.0.1:{port}"]) as opened,
+    ):
+
+        async def link(reader, writer):
+            """What stands between a container's loopback and the door."""
+            inner_reader, inner_writer = await asyncio.open_unix_connection(str(opened.path))
+            try:
+                await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer))
+            finally:
+                inner_writer.transport.abort()
+
+        async with listening(link) as linked:
+
+            async def pip(host: str) -> tuple[int, str]:
+                arguments = f"-m pip download --no-deps --retries 0 --isolated --no-cache-dir \
+                    --index-url https://{host}:{port}/simple --cert {certificate}/cert.pem \
+                    --dest {tmp_path}/got thing"
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    *arguments.split(),
+                    env={"HTTPS_PROXY": f"http://127.0.0.1:{linked}", "PATH": os.environ["PATH"]},
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.STDOUT,
+                )
+                async with asyncio.timeout(60):
+                    out, _ = await process.communicate()
+                return process.returncode, out.decode()
+
+            code, said = await pip(NAME)
+            assert code == 0, said
+            assert (tmp_path / "got" / wheel).exists()
+            code, _ = await pip("other.vendor.test")
+            assert code != 0
+    assert {(a.host, a.allowed) for a in opened.attempts} == {
+        (NAME, True),
+        ("other.vendor.test", False),
+    }
+
+
+async def copy(reader, writer):
+    with contextlib.suppress(ConnectionError):
+        while piece := await reader.read(65536):
+            writer.write(piece)
+            await writer.drain()
+    writer.close()
 
 
 # -- what does not -------------------------------------------------------------------------------

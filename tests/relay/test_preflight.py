@@ -114,7 +114,7 @@ async def test_a_body_that_makes_no_sense_changes_nothing(body):
 
 async def test_nobody_there_is_unreachable():
     upstream = Endpoint("http", "127.0.0.1", free_port())
-    found = await check_key(record("openai"), relay.Credential(KEY), upstream=upstream)
+    found = await check_key(relay.get_provider("openai"), relay.Credential(KEY), upstream=upstream)
     assert (found.kind, found.passes) == ("unreachable", False)
     assert "refused" in found.text
 
@@ -147,7 +147,9 @@ async def test_a_certificate_nobody_vouches_for_is_trouble_with_tls(tmp_path, mo
     provider = Provider(saying(status(200)))
     async with provider.running(ssl=server_context(certificate)):
         upstream = Endpoint("https", "localhost", provider.port)
-        found = await check_key(record("openai"), relay.Credential(KEY), upstream=upstream)
+        found = await check_key(
+            relay.get_provider("openai"), relay.Credential(KEY), upstream=upstream
+        )
     assert (found.kind, found.passes) == ("tls", False)
     assert "not trusted" in found.text
     assert provider.seen == []
@@ -157,7 +159,7 @@ async def test_it_goes_by_the_proxy_the_relay_would_use():
     provider = Provider(saying(status(200)))
     async with provider.running():
         found = await check_key(
-            record("openai"),
+            relay.get_provider("openai"),
             relay.Credential(KEY),
             upstream=Endpoint("http", "model.lan.test", 8080),
             environ={"HTTP_PROXY": f"http://me:hidden@127.0.0.1:{provider.port}"},
@@ -174,7 +176,9 @@ async def test_a_proxy_that_refuses_is_unreachable_and_its_password_hidden():
 
     async with listening(refuse) as port:
         environ = {"HTTPS_PROXY": f"http://me:hidden@127.0.0.1:{port}"}
-        found = await check_key(record("openai"), relay.Credential(KEY), environ=environ)
+        found = await check_key(
+            relay.get_provider("openai"), relay.Credential(KEY), environ=environ
+        )
     assert found.kind == "unreachable"
     assert "407" in found.text
     assert "hidden" not in found.text
@@ -188,4 +192,4 @@ async def test_providers_without_such_a_question_are_not_asked(name):
 
 
 async def test_without_a_key_nobody_is_asked():
-    assert (await check_key(record("openai"), None)).kind == "skipped"
+    assert (await check_key(relay.get_provider("openai"), None)).kind == "skipped"

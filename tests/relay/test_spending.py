@@ -183,17 +183,18 @@ async def test_a_stream_that_ends_before_its_usage_is_a_lower_bound(events, cost
         assert (record.cost_usd, record.cost_kind) == (cost, kind)
 
 
-async def test_an_answer_that_is_cut_is_charged_as_far_as_it_came():
+@pytest.mark.parametrize(("events", "cost"), [([START], 2.0), ([START, DELTA], 3.0)])
+async def test_an_answer_that_is_cut_is_charged_as_far_as_it_came(events, cost):
     """multica#4076: every ending is charged, not only the good one."""
-    body = sse(START)
+    body = sse(*events)
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 99999\r\n\r\n"
     async with standing(
         saying_and_closing(head + body), prices=PRICES, budget=Budget(usd=100)
     ) as stand:
         await stand.raw(request(body=json.dumps(asking(50)).encode()))
         record = await stand.record()
-        assert (record.cost_usd, record.cost_kind) == (2.0, "lower_bound")
-        assert stand.ledger.held_usd == pytest.approx(50 - 2.0, abs=0.1)
+        assert (record.cost_usd, record.cost_kind) == (cost, "lower_bound")
+        assert stand.ledger.held_usd == pytest.approx(50 - cost, abs=0.1)
 
 
 async def test_a_large_plain_answer_is_charged():
@@ -347,6 +348,8 @@ async def test_a_call_without_a_bound_can_come_to_the_models_whole_context(body)
         {"messages": [{"content": [{"type": "image_url", "image_url": {"url": "https://x"}}]}]},
         {"input": [{"type": "input_file", "file_id": "f"}]},
         {"tools": [{"type": "web_search"}]},
+        {"tools": [{"googleSearch": {}}]},
+        {"conversation": {"id": "c"}},
         {"messages": "\\u0061"},
     ],
     ids=repr,
@@ -366,6 +369,30 @@ async def test_what_a_request_refers_to_can_be_as_large_as_the_context(extra):
         await asyncio.gather(*calls)
 
 
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"tools": [{"name": "fetch", "input_schema": {"properties": {"url": {"type": "string"}}}}]},
+        {"messages": [{"content": [{"type": "image_url", "image_url": {"url": "data:a/b;x"}}]}]},
+        {"messages": 'they said "url": "https://x"'},
+        {"previous_response_id": None},
+    ],
+    ids=repr,
+)
+async def test_what_only_looks_like_a_reference_costs_no_parallel_calls(extra):
+    prices = load_prices("[openai]\nm = { input = 1_000_000, output = 0, context = 50_000 }")
+    provider = held(0)
+    budget = Budget(usd=60_000)
+    async with standing(provider, "openai", prices=prices, budget=budget) as stand:
+        calls = [
+            asyncio.create_task(stand.post("/v1/responses", json=asking(**extra))) for _ in range(2)
+        ]
+        await provider.until(2)
+        provider.go_on.release()
+        provider.go_on.release()
+        await asyncio.gather(*calls)
+
+
 async def test_several_answers_are_reserved_as_several():
     provider = held()
     async with standing(provider, "openai-compat", prices=PRICES, budget=Budget(usd=10)) as stand:
@@ -380,12 +407,14 @@ async def test_several_answers_are_reserved_as_several():
         await asyncio.gather(*calls)
 
 
-async def test_the_dearest_model_a_request_names_is_reserved():
-    prices = load_prices(
-        "[openrouter]\nm = { input = 0, output = 1 }\ndear = { input = 0, output = 4_000_000 }"
-    )
+@pytest.mark.parametrize(
+    ("dear", "usd"),
+    [("input = 0, output = 4_000_000", 10), ("input = 1_000_000, output = 0", 3000)],
+)
+async def test_the_dearest_model_a_request_names_is_reserved(dear, usd):
+    prices = load_prices(f"[openrouter]\nm = {{ input = 0, output = 1 }}\ndear = {{ {dear} }}")
     provider = held()
-    async with standing(provider, "openrouter", prices=prices, budget=Budget(usd=10)) as stand:
+    async with standing(provider, "openrouter", prices=prices, budget=Budget(usd=usd)) as stand:
         path = PATHS["openrouter"]
         body = {"model": "m", "models": ["dear"], "max_tokens": 2}
         calls = [asyncio.create_task(stand.post(path, json=body)) for _ in range(2)]
@@ -412,20 +441,25 @@ async def test_a_client_that_owes_its_body_holds_up_nobody():
 async def test_a_client_that_leaves_while_it_waits_is_not_sent_and_not_charged():
     provider = held()
     async with standing(provider, prices=PRICES, budget=Budget(usd=10)) as stand:
+        warm = [asyncio.create_task(stand.post(json=asking(1))) for _ in range(2)]
+        await provider.until(2)  # two connections that could be used at once
+        provider.go_on.release()
+        provider.go_on.release()
+        await asyncio.gather(*warm)
         first = asyncio.create_task(stand.post(json=asking(128_000)))
-        await provider.until(1)
+        await provider.until(3)
         _, writer = await stand.connect()
         writer.write(request(body=json.dumps(asking(9)).encode()))
         await asyncio.sleep(0.05)
         writer.close()
-        gone = await stand.record()
+        gone = await stand.record(3)
         assert "client left" in gone.error
         assert (gone.cost_usd, gone.cost_kind) == (None, None)
         provider.go_on.release()
         assert (await first).status_code == 200
         provider.go_on.release()
         assert (await stand.post(json=asking(1))).status_code == 200
-        assert provider.arrived == 2
+        assert provider.arrived == 4
 
 
 def slowly(go_on: asyncio.Event):
@@ -531,9 +565,10 @@ async def test_a_strict_budget_refuses_when_what_is_left_is_too_little_to_say_an
         assert stand.ledger.exhausted
 
 
-async def test_a_strict_budget_takes_no_call_whose_cost_has_no_bound():
+@pytest.mark.parametrize("limit", [{"usd": 1}, {"tokens": 10**6}])
+async def test_a_strict_budget_takes_no_call_whose_cost_has_no_bound(limit):
     prices = load_prices("[openai]\nm = { input = 1, output = 2 }")
-    budget = Budget(usd=1, strict=True)
+    budget = Budget(**limit, strict=True)
     async with standing(replying({}), "openai", prices=prices, budget=budget) as stand:
         body = asking(previous_response_id="resp_1")
         told = await stand.post("/v1/responses", json=body)
@@ -570,6 +605,14 @@ async def test_a_model_without_a_price_is_refused_where_nobody_reports_its_cost(
         assert "prices.toml" in message
         assert "--unpriced serial" in message
         assert not stand.ledger.exhausted
+
+
+async def test_a_strict_budget_takes_no_model_without_a_price_even_one_at_a_time():
+    budget = Budget(usd=1, strict=True, unpriced="serial")
+    async with standing(replying({}), "openrouter", budget=budget) as stand:
+        told = await stand.post(PATHS["openrouter"], json={"model": "x"})
+        assert (told.status_code, told.json()["error"]["code"]) == (403, "unpriced")
+        assert "--unpriced" not in told.json()["error"]["message"]
 
 
 async def test_a_dearer_service_has_no_price_either():

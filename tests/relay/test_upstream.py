@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+import relay.connection
 import relay.upstream
 from relay.connection import (
     MAX_HEAD_BYTES,
@@ -438,3 +439,28 @@ async def test_a_certificate_for_another_name_is_refused(certificate, monkeypatc
         client = UpstreamClient(Endpoint("https", "127.0.0.1", provider.port))
         with pytest.raises(UpstreamUnreachable, match="not trusted"):
             await call(client)
+
+
+async def test_a_connection_that_ended_by_itself_is_not_ended_again():
+    """asyncio's transport fails at an abort after it has closed with its last bytes sent."""
+
+    class Ended:
+        def is_closing(self):
+            return True
+
+        def get_extra_info(self, name):
+            return sock
+
+        def abort(self):
+            raise AttributeError("no loop")
+
+    gone = []
+    connection = relay.connection.Connection(gone.append, 1.0)
+    with socket.socket() as sock:
+        connection.connection_made(Ended())
+        connection.connection_lost(None)
+        connection.abort(UpstreamBroken("over"))
+        assert connection in gone
+        assert not connection.wake()
+        with pytest.raises(UpstreamBroken, match="without an answer"):
+            await connection.request(b"GET", b"/", HOST, b"")
