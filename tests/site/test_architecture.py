@@ -96,7 +96,7 @@ def test_no_file_is_too_long_to_know():
     files = [*sources(), *(ROOT / "tests").rglob("*.py"), *scripts]
     lines = {path: len(path.read_text().splitlines()) for path in files}
     # a test file is a list of cases, read one at a time
-    most = {path: 700 if path.is_relative_to(ROOT / "tests") else ABOUT_400 for path in files}
+    most = {path: 800 if path.is_relative_to(ROOT / "tests") else ABOUT_400 for path in files}
     assert not {name_of(path): count for path, count in lines.items() if count > most[path]}
 
 
