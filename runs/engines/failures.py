@@ -133,6 +133,8 @@ def docker_down(
             f"you may not use Docker's socket ({_path(endpoint)}): run"
             " `sudo usermod -aG docker $USER`, then log in again"
         )
+    if endpoint.startswith("unix:") and "/run/user/" in endpoint:
+        return "your Docker daemon does not run: start it with `systemctl --user start docker`"
     if not endpoint.startswith("unix:") or variable:
         way = f"`unset {variable}`" if variable else "`docker context use default`"
         by = f", which {variable} names," if variable else ""
@@ -140,8 +142,6 @@ def docker_down(
             f"Docker at {printable(endpoint)}{by} does not answer ({last_line(stderr)}): {way}"
             " to use this machine's"
         )
-    if "/run/user/" in endpoint:
-        return "your Docker daemon does not run: start it with `systemctl --user start docker`"
     return f"the Docker daemon does not run: {_start_docker(exists)}"
 
 

@@ -41,7 +41,7 @@ def test_no_engine_is_installed(docker: Installation, mode: tuple[str, ...]):
     words = [w for w in docker.words(DONE, "-q", *mode) if w not in ("--runtime", "docker")]
     done = docker.sanduk(*words, PATH=str(docker.ground / "bin"))
 
-    refused(docker, done, "docker", "not", "PATH")
+    refused(docker, done, "docker.io", "podman", "PATH", "scripts/engine-up")
     docker.nothing_left()
 
 
@@ -49,9 +49,24 @@ def test_no_engine_is_installed(docker: Installation, mode: tuple[str, ...]):
 def test_the_daemon_does_not_run(docker: Installation, mode: tuple[str, ...]):
     done = docker.run(DONE, *mode, DOCKER_HOST="unix:///nonexistent/docker.sock")
 
-    refused(docker, done, "daemon does not run", "start")
+    refused(docker, done, "DOCKER_HOST", "does not answer", "`unset DOCKER_HOST`")
     assert done.took_s < 5
     docker.nothing_left()
+
+
+@pytest.mark.parametrize("mode", [("--mode", "sealed"), ("--no-network",)], ids=["sealed", "none"])
+@pytest.mark.parametrize(
+    ("variable", "value"), [("DOCKER_HOST", "garbage"), ("DOCKER_CONTEXT", "not-there")]
+)
+def test_an_address_of_the_engine_that_is_none_names_its_variable(
+    docker: Installation, mode: tuple[str, ...], variable: str, value: str
+):
+    done = docker.run(DONE, *mode, **{variable: value})
+
+    refused(docker, done, f"{variable}='{value}'", f"`unset {variable}`")
+    swept = docker.sanduk("stop", "--runtime", "docker", **{variable: value})
+    assert swept.code == 2
+    assert f"`unset {variable}`" in swept.line
 
 
 def test_the_engines_socket_is_not_permitted(docker: Installation, needs_root: None):
