@@ -131,7 +131,7 @@ def rootless_home() -> Iterator[Path]:
         (home / "run").mkdir(mode=0o700)
         os.chown(home / "run", user.pw_uid, user.pw_gid)
         home.chmod(0o755)
-        # Where a user may not open /dev/fuse, podman would copy whole images (vfs) by itself.
+        # Without /dev/fuse, or a kernel that podman trusts, it would copy whole images (vfs).
         settings = home / ".config" / "containers"
         settings.mkdir(parents=True)
         (settings / "storage.conf").write_text('[storage]\ndriver = "overlay"\n')

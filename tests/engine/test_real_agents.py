@@ -7,15 +7,29 @@ import json
 import os
 import pwd
 import secrets
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.engine.engine_fixtures import ROOTLESS, told
-from tests.engine.running import Installation, give_images, image_tags, installed
+from runs.engines import arguments
+from tests.engine.engine_fixtures import ROOTLESS, WRAPPER, told
+from tests.engine.running import (
+    DONE,
+    SCRIPTED,
+    Installation,
+    give_images,
+    image_tags,
+    installed,
+)
 
 pytestmark = pytest.mark.engine
+SHOW = """shown=$1 hidden=$2 aside=$3; shift 3
+mount --bind "$shown" "$aside"; mount -t tmpfs -o mode=0755 tmpfs "$hidden"; mkdir -p "$shown"
+mount --bind "$aside" "$shown"; umount "$aside"; exec "$@"
+"""
 AGENTS = ["pi", "codex", "claude"]
 TASK = "Look at every file here and write down what you find."
 
@@ -38,11 +52,30 @@ def podman_images(agent_images: None, podman_ready: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def rootless_images(agent_images: None, rootless_home: Path) -> str:
+def rootless_images(agent_images: None, rootless_home: Path) -> Path:
     """One agent's image only: copying all three into a new store takes a minute."""
-    wrapper = str(rootless_home / "podman")
-    give_images(wrapper, "link", "pi")
-    return wrapper
+    give_images(str(rootless_home / "podman"), "link", "pi")
+    return rootless_home
+
+
+@pytest.fixture(scope="session")
+def unconfigured_home(docker_ready: Path, rootless_home: Path) -> Iterator[Path]:
+    """Another home of that user, with podman as it is by itself: it may copy whole images."""
+    user = pwd.getpwnam(ROOTLESS)
+    home = rootless_home / "plain"
+    for folder in (home, home / "run"):
+        folder.mkdir(mode=0o700)
+        os.chown(folder, user.pw_uid, user.pw_gid)
+    wrapper = home / "podman"
+    wrapper.write_text(WRAPPER.format(uid=user.pw_uid, gid=user.pw_gid, home=home))
+    wrapper.chmod(0o755)
+    try:
+        give_images(str(wrapper), "link", SCRIPTED)
+        yield home
+    finally:
+        told(str(wrapper), "rm", "--all", "--force", "--time", "0")
+        told(str(wrapper), "system", "migrate")
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture(params=["docker", pytest.param("podman", marks=pytest.mark.podman)])
@@ -53,25 +86,55 @@ def place(request: pytest.FixtureRequest) -> Iterator[Installation]:
 
 
 @pytest.fixture
-def rootless(rootless_images: str) -> Iterator[Installation]:
+def rootless(rootless_images: Path) -> Iterator[Installation]:
     with installed("podman") as made:
         become(made, pwd.getpwnam(ROOTLESS), rootless_images)
         yield made
 
 
-def become(made: Installation, user: pwd.struct_passwd, wrapper: str) -> None:
+def first_closed(path: Path) -> Path | None:
+    """The first directory on the way to `path` that others may not pass; None: there is none."""
+    way = [*reversed(path.resolve().parents)]
+    return next((each for each in way if not each.stat().st_mode & 0o001), None)
+
+
+def become(made: Installation, user: pwd.struct_passwd, home: Path) -> None:
     """Let the commands of an installation run as a normal user, with an own podman store.
 
-    The right to read everything is kept, because the interpreter may lie where only root looks.
+    The user gets no right that others have not: an interpreter that lies where only root looks is
+    shown at its place in mounts of the command's own.
     """
     for folder in (made.ground, *made.ground.iterdir()):
         os.chown(folder, user.pw_uid, user.pw_gid)
-    made.as_user = (
-        "setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--init-groups",
-        "--inh-caps", "+dac_read_search", "--ambient-caps", "+dac_read_search",
+    if closed := first_closed(Path(arguments.SECCOMP_PROFILE)):
+        pytest.skip(f"a normal user cannot look into {closed}, where this checkout lies")
+    hidden = first_closed(Path(sys.base_prefix))
+    show = (
+        "unshare", "--mount", "sh", "-euc", SHOW, "sh",
+        sys.base_prefix, str(hidden), str(made.ground / "tmp"),
     )  # fmt: skip
-    made.environment |= {"HOME": user.pw_dir, "XDG_RUNTIME_DIR": f"{user.pw_dir}/run"}
-    made.cli = wrapper
+    made.as_user = (
+        *(show if hidden else ()),
+        "setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--init-groups",
+    )  # fmt: skip
+    made.environment |= {"HOME": str(home), "XDG_RUNTIME_DIR": f"{home}/run"}
+    made.cli = str(home / "podman")
+
+
+@pytest.mark.podman
+def test_a_normal_user_needs_no_configuration_of_podman(unconfigured_home: Path):
+    user = pwd.getpwnam(ROOTLESS)
+    with installed("podman") as made:
+        become(made, user, unconfigured_home)
+        made.work.mkdir()
+        os.chown(made.work, user.pw_uid, user.pw_gid)
+        done = made.sanduk(*made.words(f"id -u > mine; {DONE}", "-q"), limit_s=240)
+
+        assert (done.code, done.err) == (0, "")
+        assert (made.work / "mine").read_text().strip() == str(user.pw_uid)
+        assert (made.work / "mine").stat().st_uid == user.pw_uid
+        assert "sealed" in made.row["certificate"]
+        made.nothing_left()
 
 
 @pytest.mark.parametrize("agent", AGENTS)
