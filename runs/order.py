@@ -55,6 +55,8 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     unpriced: str = ""
     allow_hosts: tuple[str, ...] = ()
     egress: str = "refuse"
+    log_bodies: bool = False
+    log_dir: str = ""
     upstream_key_env: str = ""
     upstream_idle_timeout_s: int | None = None
     skip_key_check: bool = False

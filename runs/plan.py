@@ -104,6 +104,9 @@ def make_plan(order: Order) -> Plan:
     _check_resources(order)
     _check_environment(order)
     state = settings.SANDUK_HOME
+    place = workspace.check(order.workdir, state=state)
+    lent = mounts.parse_all(order.mounts, home=image.home or "/home", state=state)
+    rules.check_log_directory(order, [str(place.path), *(mount.source for mount in lent)])
     return Plan(
         order=order,
         agent=agent,
@@ -112,8 +115,8 @@ def make_plan(order: Order) -> Plan:
         engine=engine,
         image=image,
         link_image=from_recipe(LINK_RECIPE)[1] if order.relayed else None,
-        workspace=workspace.check(order.workdir, state=state),
-        mounts=mounts.parse_all(order.mounts, home=image.home or "/home", state=state),
+        workspace=place,
+        mounts=lent,
         task=task,
         policy=rules.policy(order, provider) if order.relayed and provider else None,
         egress=rules.egress(order, provider) if order.relayed and provider else None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from django.conf import settings
@@ -12,6 +14,7 @@ from relay.budget import Budget, InvalidBudget
 from relay.policy import InvalidPolicy, extra_route
 from relay.prices import InvalidPrices, PriceTable, load_prices, shipped_prices
 from relay.providers import load_providers
+from runs.installation import run_directory
 from runs.order import Order
 from runs.refusal import Refusal
 
@@ -27,6 +30,7 @@ _RELAY_ONLY = {
     "--token-budget": "token_budget",
     "--budget-strict": "budget_strict",
     "--unpriced": "unpriced",
+    "--log-bodies": "log_bodies",
     "--upstream-key-env": "upstream_key_env",
     "--upstream-idle-timeout": "upstream_idle_timeout_s",
 }
@@ -43,6 +47,8 @@ def check_mode(order: Order) -> None:
         raise Refusal(
             f"--allow-host and --egress open a door in a sealed run; {order.mode_name} has none"
         )
+    if order.log_dir and not order.log_bodies:
+        raise Refusal("--log-dir means nothing without --log-bodies")
     if order.upstream_key_env and not order.upstream:
         raise Refusal("--upstream-key-env means nothing without --upstream")
 
@@ -116,3 +122,26 @@ def egress(order: Order, provider: Provider) -> EgressRules | None:
         )
     except ValueError as exc:
         raise Refusal(str(exc)) from None
+
+
+def body_directory(order: Order, uid: str) -> Path:
+    """Where a run's request bodies are kept, outside of every mount."""
+    return Path(order.log_dir) / uid if order.log_dir else run_directory(uid) / "bodies"
+
+
+def check_log_directory(order: Order, lent: Iterable[str]) -> None:
+    """Refuse a log the agent could reach: bodies hold what other runs said, too.
+
+    Args:
+        lent: every directory the container gets.
+    """
+    if not order.log_dir:
+        return
+    place = Path(os.path.realpath(order.log_dir))
+    if not place.is_dir():
+        raise Refusal(f"--log-dir {order.log_dir}: there is no such directory")
+    for directory in lent:
+        if place.is_relative_to(directory) or Path(directory).is_relative_to(place):
+            raise Refusal(
+                f"--log-dir {order.log_dir} and {directory}, which the agent gets, overlap"
+            )

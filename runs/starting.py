@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import relay
 from relay import Ledger, Provider
-from runs import images, keys, link, seal
+from runs import images, keys, link, rules, seal
 from runs.console import Console
 from runs.engines.base import (
     LABEL_ROLE,
@@ -160,11 +160,30 @@ class Starting:
         if (upstream := await self._upstream(provider, stack)) is not None:
             policy = replace(policy, upstream=upstream)
         credential = relay.Credential(key, provider.key_env) if key else None
-        app = relay.create_app(policy, credential, self._token, self._ledger)
+        bodies = self._body_log()
+        app = relay.create_app(policy, credential, self._token, self._ledger, bodies=bodies)
         await stack.enter_async_context(relay.serving(app, listening))
         if door is not None and self.plan.egress is not None:
             serving = relay.serving_egress(self.plan.egress, door, self._on_attempt)
             await stack.enter_async_context(serving)
+
+    def _body_log(self) -> relay.BodyLog | None:
+        """Keep what is sent to the provider, when that was asked for. Raises Refusal."""
+        order = self.plan.order
+        if not order.log_bodies:
+            return None
+        directory = rules.body_directory(order, self._holdings.box.path.name)
+        try:
+            log = relay.BodyLog(directory, on_stop=lambda why: self._step(f"body log: {why}"))
+        except OSError as exc:
+            raise Refusal(f"bodies cannot be kept in {directory}: {exc.strerror}") from None
+
+        async def close() -> None:
+            await asyncio.to_thread(log.close)
+
+        self._holdings.take("the body log", close)
+        self._step(f"request bodies are kept in {directory}")
+        return log
 
     async def _upstream(self, provider: Provider, stack: AsyncExitStack) -> relay.Endpoint | None:
         if provider.name != "rehearsal":

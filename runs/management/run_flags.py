@@ -219,6 +219,14 @@ def _add_policy(parser: CommandParser) -> None:
         default="refuse",
         help="warn: let every host pass and record it, to find what --allow-host needs",
     )
+    add("--log-bodies", action="store_true", help="keep every request body, outside of all mounts")
+    add(
+        "--log-dir",
+        action=_Text,
+        default="",
+        metavar="PATH",
+        help="keep them there, one directory a run (in the run's own directory)",
+    )
     add(
         "--upstream-key-env",
         action=_Text,

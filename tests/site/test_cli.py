@@ -107,8 +107,8 @@ def test_every_verb_that_talks_to_an_engine_takes_runtime_and_quiet(sanduk, name
         (["run", "--work", "x", "x"], "unrecognized arguments"),
         (["run", "--no-such-flag", "x"], "unrecognized arguments: --no-such-flag"),
         (
-            ["run", "--log-bodies", "x"],
-            "unrecognized arguments: --log-bodies",
+            ["run", "--kit", "docs", "x"],
+            "unrecognized arguments: --kit",
         ),  # absent, not ignored
         (["run", "--mode", "safe", "x"], "invalid choice: 'safe'"),
         (["run", "--cpus", "many", "x"], "invalid float value"),

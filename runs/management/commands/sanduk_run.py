@@ -143,6 +143,8 @@ def order_from(options: dict[str, Any]) -> Order:
         unpriced=options["unpriced"] or "",
         allow_hosts=tuple(options["allow_host"]),
         egress=options["egress"],
+        log_bodies=options["log_bodies"],
+        log_dir=_absolute(options["log_dir"], "--log-dir"),
         upstream_key_env=options["upstream_key_env"],
         upstream_idle_timeout_s=_patience(options["upstream_idle_timeout"]),
         skip_key_check=options["skip_key_check"],
@@ -165,6 +167,10 @@ def _mode(options: dict[str, Any]) -> str:
 
 def _idle(text: str) -> int | None:
     return None if text == "off" else duration.seconds(text, what="--idle-timeout")
+
+
+def _absolute(text: str, what: str) -> str:
+    return str(expanded(text, what=what).absolute()) if text else ""
 
 
 def _patience(text: str) -> int | None:

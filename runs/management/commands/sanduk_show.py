@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.core.management.base import CommandParser
 from django.db.models import Max
 
-from runs import clock, narration
+from relay.bodies import read_body, read_outcome
+from runs import clock, narration, rules
 from runs.console import MARKS
 from runs.duration import spoken
 from runs.management.commands.sanduk_stop import one_run
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.models import Run
+from runs.order import restored
+from runs.refusal import Refusal
 from runs.visible import visible
 
 PARTS = ("trace", "calls", "egress", "seal", "report")
@@ -27,10 +31,15 @@ class Command(SandukCommand):
         parser.add_argument("run", metavar="RUN", help="its id, or the first letters of it")
         for part in PARTS:
             parser.add_argument(f"--{part}", action="store_true", help=f"only the {part}")
+        parser.add_argument(
+            "--call", type=int, metavar="N", help="what call N sent, if it was kept"
+        )
         add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
         run = one_run(options["run"])
+        if options["call"] is not None:
+            return self._body(run, options["call"])
         parts = [p for p in PARTS if options[p]]
         if options["json"]:
             self.print_json(_as_json(run, parts))
@@ -39,6 +48,19 @@ class Command(SandukCommand):
             self._facts(run)
         for part in parts or PARTS:
             getattr(self, f"_{part}")(run, headed=not parts)
+        return 0
+
+    def _body(self, run: Run, number: int) -> int:
+        """One kept request as it was sent, and its outcome."""
+        directory = rules.body_directory(restored(run.order, run.task), run.uid)
+        body = read_body(directory, number)
+        if body is None:
+            raise Refusal(
+                f"call {number} of run {run.uid} was not kept; run with --log-bodies to keep bodies"
+            )
+        self.print(visible(body.decode("utf-8", "replace"), lines=True))
+        outcome = read_outcome(directory, number)
+        self.print(visible(json.dumps(outcome, indent=2, default=str), lines=True))
         return 0
 
     def _facts(self, run: Run) -> None:
