@@ -69,6 +69,7 @@ class RootlessPodman(Podman):
     """Podman as another user, from a test that runs as root."""
 
     def __init__(self, wrapper: Path) -> None:
+        super().__init__()
         self.cli = str(wrapper)  # type: ignore[misc]
 
     def is_rootless(self) -> bool:
