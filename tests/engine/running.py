@@ -213,9 +213,16 @@ class Installation:
 
     def boxes(self) -> list[Path]:
         """Private directories of this installation's runs."""
-        places = (Path("/run/sanduk"), self.ground / "run" / "sanduk")
+        own = self.runtime_place()
+        places = (own, self.ground / "run" / "sanduk")
         found = [place / row["uid"] for place in places for row in self.rows()]
         return [box for box in found if box.exists()]
+
+    def runtime_place(self) -> Path:
+        """Where this installation's runs keep their sockets."""
+        uid = os.geteuid()
+        base = Path(self.environment["TMPDIR"]) / f"sanduk-{uid}"
+        return base if uid else Path("/run/sanduk")
 
     def processes(self) -> list[str]:
         """Processes that carry this state directory in their environment, or a run's id."""
@@ -244,7 +251,8 @@ class Installation:
         containers: list[object] = [*self.containers(probes=True)]
         if len(containers) == kept:
             containers = []
-        scratch = [*Path(self.environment["TMPDIR"]).iterdir()]
+        own = self.runtime_place()
+        scratch = [each for each in Path(self.environment["TMPDIR"]).iterdir() if each != own]
         return [*containers, *self.networks(), *self.boxes(), *self.processes(), *scratch]
 
     def nothing_left(self, *, kept: int = 0, within_s: float = 1) -> None:
