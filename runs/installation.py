@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 from django.conf import settings
 
 from runs.refusal import Refusal
+
+_ID = re.compile("[0-9a-f]{16}")
 
 
 def prepare_home() -> Path:
@@ -35,13 +38,25 @@ def require_room() -> None:
 
 
 def install_id() -> str:
-    """The id every container of this installation carries; made once, on first use."""
-    path = settings.SANDUK_HOME / "install-id"
+    """The id every container of this installation carries; made once, on first use.
+
+    Raises Refusal when the file holds something else: an empty label would match the containers
+    of every installation.
+    """
+    path: Path = settings.SANDUK_HOME / "install-id"
     try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        write_once(path, secrets.token_hex(8))
-        return path.read_text().strip()
+        if not path.exists():
+            write_once(path, secrets.token_hex(8))
+        found = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is no text"
+        raise Refusal(f"{path} cannot be read: {reason}") from None
+    if not _ID.fullmatch(found):
+        raise Refusal(
+            f"{path} does not hold this installation's id (16 hexadecimal digits); put it back, "
+            "`sanduk.install` on its containers names it, or remove the file where there are none"
+        )
+    return found
 
 
 def write_once(path: Path, text: str) -> None:

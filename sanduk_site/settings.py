@@ -43,9 +43,14 @@ try:
     _stored_key = _key_file.read_text().strip()
 except FileNotFoundError:
     _stored_key = ""
+except NotADirectoryError:
+    raise ImproperlyConfigured(f"SANDUK_HOME {SANDUK_HOME} is not a directory") from None
 except (OSError, UnicodeDecodeError) as exc:
     reason = exc.strerror if isinstance(exc, OSError) else "it is no text"
-    raise ImproperlyConfigured(f"SANDUK_HOME {SANDUK_HOME} cannot be used: {reason}") from None
+    raise ImproperlyConfigured(f"{_key_file} cannot be read: {reason}") from None
+else:
+    if not _stored_key:
+        raise ImproperlyConfigured(f"{_key_file} is empty; remove it, and a new key is made")
 SECRET_KEY = _secret_key or _stored_key or secrets.token_urlsafe(48)
 
 # immediate transactions: a reader that turns writer must wait instead of failing at once

@@ -149,6 +149,42 @@ def test_the_id_of_an_installation_is_made_once(state: Path):
     assert sorted(p.name for p in state.iterdir()) == ["install-id"], "no draft stays"
 
 
+@pytest.mark.parametrize("content", ["", "   \n", "a b", "../../x", "0123456789abcdef0", "\xff"])
+def test_a_spoiled_id_is_refused_because_an_empty_label_matches_every_container(state, content):
+    installation.prepare_home()
+    (state / "install-id").write_text(content, encoding="latin-1")
+
+    with pytest.raises(Refusal, match=r"/install-id (does not hold|cannot be read)") as refusal:
+        installation.install_id()
+    assert "\n" not in str(refusal.value)
+
+
+def test_an_id_that_is_a_directory_is_one_line(state: Path):
+    installation.prepare_home()
+    (state / "install-id").mkdir()
+
+    with pytest.raises(Refusal, match=r"/install-id cannot be read: Is a directory"):
+        installation.install_id()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda key: key.touch(), "is empty; remove it"),
+        (lambda key: key.mkdir(), "cannot be read: Is a directory"),
+    ],
+    ids=["empty", "a directory"],
+)
+def test_a_spoiled_secret_key_is_named(state: Path, spoil, said: str):
+    state.mkdir()
+    spoil(state / "secret_key")
+    process = start(state)
+    _, error = process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert f"secret_key {said}" in error.splitlines()[-1]
+
+
 def test_writing_once_leaves_what_is_there(tmp_path: Path):
     installation.write_once(tmp_path / "f", "first")
     installation.write_once(tmp_path / "f", "second")
