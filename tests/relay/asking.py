@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.relay.stand import plain, saying, standing
+from tests.relay.stand import OK, standing
 
-OK = saying(plain(b"{}"))
 PATHS = {
     "anthropic": "/v1/messages",
     "openai": "/v1/responses",

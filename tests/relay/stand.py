@@ -59,6 +59,9 @@ def saying(data: bytes) -> Answer:
     return answer
 
 
+OK = saying(plain(b"{}"))
+
+
 def saying_and_closing(data: bytes) -> Answer:
     async def answer(seen: Seen, writer: asyncio.StreamWriter) -> bool:
         writer.write(data)
@@ -153,6 +156,28 @@ async def listening(handler: Handler, **options: Any) -> AsyncIterator[int]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)
+
+
+async def joined(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    inner_reader: asyncio.StreamReader,
+    inner_writer: asyncio.StreamWriter,
+) -> None:
+    """Carry bytes between two connections until both sides have said everything."""
+
+    async def carry(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while piece := await source.read(65536):
+                sink.write(piece)
+                await sink.drain()
+        sink.close()
+
+    try:
+        await asyncio.gather(carry(reader, inner_writer), carry(inner_reader, writer))
+    finally:
+        inner_writer.transport.abort()
         await asyncio.sleep(0)
 
 

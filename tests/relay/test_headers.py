@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from relay.decoding import readable_encodings
-from tests.relay.stand import KEY, TOKEN, chunked, plain, request, saying, standing
+from tests.relay.stand import KEY, OK, TOKEN, chunked, plain, request, saying, standing
 
 pytestmark = pytest.mark.anyio
-OK = saying(plain(b"{}"))
 
 
 async def sent(*headers: str, provider: str = "anthropic", target: str = "/v1/messages"):

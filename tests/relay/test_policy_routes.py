@@ -11,8 +11,8 @@ from relay.budget import Budget
 from relay.policy import InvalidPolicy, Policy, extra_route
 from relay.providers import get_provider
 from relay.records import Ledger
-from tests.relay.asking import OK, ask
-from tests.relay.stand import TOKEN, plain, saying, sse, standing
+from tests.relay.asking import ask
+from tests.relay.stand import OK, TOKEN, plain, saying, sse, standing
 
 pytestmark = pytest.mark.anyio
 OPENAI = get_provider("openai")

@@ -14,7 +14,7 @@ from relay.endpoints import Endpoint
 from relay.proxies import InvalidProxy, proxy_for
 from relay.upstream import UpstreamClient
 from tests.relay.certificates import make_certificate, server_context
-from tests.relay.stand import Provider, free_port, listening, plain, saying
+from tests.relay.stand import Provider, free_port, joined, listening, plain, saying
 from tests.relay.test_upstream import call
 
 HTTPS = Endpoint("https", "api.vendor.test", 443)
@@ -139,21 +139,9 @@ class ConnectProxy:
             writer.write(self.refusal)
             await writer.drain()
             return
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", self.port)
+        inner = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n" + self.early)
-
-        async def carry(source, sink):
-            with contextlib.suppress(ConnectionError):
-                while piece := await source.read(65536):
-                    sink.write(piece)
-                    await sink.drain()
-            sink.close()
-
-        try:
-            await asyncio.gather(carry(reader, inner_writer), carry(inner_reader, writer))
-        finally:
-            inner_writer.transport.abort()
-            await asyncio.sleep(0)
+        await joined(reader, writer, *inner)
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,9 @@ import relay.server
 from relay import bind_unix, serving
 from relay.server import MAX_HEAD_BYTES, MAX_HEADERS
 from relay.sockets import SocketPathTooLong, connected_unix, unix_address
-from tests.relay.stand import plain, request, saying, standing
+from tests.relay.stand import OK, plain, request, standing
 
 pytestmark = pytest.mark.anyio
-OK = saying(plain(b"{}"))
 
 
 def descriptors() -> int:
