@@ -150,6 +150,16 @@ def show_host_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def flag_for(host: str, port: int) -> str:
+    """The flag that puts the pair on the list; empty when no flag may."""
+    text = show_host_port(host, port)
+    try:
+        parse_allowed_host(text)
+    except InvalidHost:
+        return ""
+    return f"--allow-host {text}"
+
+
 def is_public(address: str) -> bool:
     """Whether an address belongs to the public internet, as far as its number tells."""
     found = _literal(address)

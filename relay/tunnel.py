@@ -14,7 +14,7 @@ from typing import Protocol
 
 from relay.client_hello import UnreadableHello, names_asked_for
 from relay.connection import os_words
-from relay.destinations import EgressRules, read_host_port, show_host_port
+from relay.destinations import EgressRules, flag_for, read_host_port
 
 MAX_HEAD_BYTES = 16 * 1024
 _PIECE = 64 * 1024
@@ -189,10 +189,11 @@ class Tunnel:
         attempt.listed = rules.lists(host, port)
         if attempt.listed:
             return
-        attempt.flag = f"--allow-host {show_host_port(host, port)}"
+        attempt.flag = flag_for(host, port)
         attempt.reason = "not on the list"
         if rules.mode == "refuse":
-            raise Refused(HTTPStatus.FORBIDDEN, attempt.reason)
+            never = "private addresses are never reachable"
+            raise Refused(HTTPStatus.FORBIDDEN, attempt.reason if attempt.flag else never)
 
     async def _addresses(self) -> list[str]:
         """The addresses of the host, when every one of them may be connected to."""

@@ -16,6 +16,11 @@ def provider_key(provider: Provider) -> str:
     Raises Refusal; the message never holds any of the key.
     """
     name = provider.key_env
+    if not name and provider.needs_key:
+        raise Refusal(
+            f"provider {provider.name} needs a key and names no variable for it: give it a key_env "
+            "in SANDUK_HOME/providers.toml, or needs_key = false"
+        )
     if not name:
         return ""
     value = value_of(name)
