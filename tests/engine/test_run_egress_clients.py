@@ -145,9 +145,9 @@ def client_recipe(place: Path, client: str, base: str) -> str:
 
 def run(made: Installation, recipe: str, script: str, *flags: str, admit: str = "") -> None:
     made.home.joinpath("providers.toml").write_text(OWN_PROVIDER)
-    words = ("run", "-q", "--runtime", made.engine, "-w", str(made.work), "-r", recipe)
     done = made.sanduk(
-        *words, "--no-report-instruction", "--provider", "own", "--skip-key-check", *flags, "--", f"{script}\n{DONE}",
+        "run", "-q", "--runtime", made.engine, "-w", str(made.work), "-r", recipe, "--provider",
+        "own", "--skip-key-check", "--no-report-instruction", *flags, "--", f"{script}\n{DONE}",
         limit_s=280, SANDUK_EGRESS_ADMIT=admit, OWN_KEY="none",
     )  # fmt: skip
     assert done.code == 0, done

@@ -14,7 +14,7 @@ from runs.refusal import Refusal
 def test_a_provider_that_needs_a_key_and_names_none_is_refused_before_anything_starts():
     own = dataclasses.replace(relay.get_provider("openai"), name="own", key_env="")
 
-    with pytest.raises(Refusal, match="own needs a key and names no variable.*key_env"):
+    with pytest.raises(Refusal, match=r"own needs a key and names no variable.*key_env"):
         keys.provider_key(own)
 
 
