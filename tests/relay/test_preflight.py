@@ -12,7 +12,7 @@ import relay
 import relay.upstream
 from relay.endpoints import Endpoint
 from relay.preflight import check_key
-from tests.relay.certificates import make_certificate, server_context
+from tests.relay.certificates import server_context
 from tests.relay.stand import Provider, free_port, listening, plain, saying
 
 pytestmark = pytest.mark.anyio
@@ -140,10 +140,8 @@ async def test_a_body_without_end_does_not_outlast_the_time():
         assert found.kind == "unreachable"
 
 
-async def test_a_certificate_nobody_vouches_for_is_trouble_with_tls(tmp_path, monkeypatch):
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    relay.upstream.tls_context.cache_clear()
-    certificate = make_certificate(tmp_path, "localhost")
+@pytest.mark.usefixtures("fresh_tls_context")
+async def test_a_certificate_nobody_vouches_for_is_trouble_with_tls(certificate):
     provider = Provider(saying(status(200)))
     async with provider.running(ssl=server_context(certificate)):
         upstream = Endpoint("https", "localhost", provider.port)

@@ -8,14 +8,13 @@ import contextlib
 
 import pytest
 
-import relay.upstream
 from relay.connection import UpstreamBroken, UpstreamTLSFailed, UpstreamUnreachable
 from relay.endpoints import Endpoint
 from relay.proxies import InvalidProxy, proxy_for
 from relay.upstream import UpstreamClient
-from tests.relay.certificates import make_certificate, server_context
+from tests.relay.certificates import server_context
 from tests.relay.stand import Provider, free_port, joined, listening, plain, saying
-from tests.relay.test_upstream import call
+from tests.relay.upstream_calls import call
 
 HTTPS = Endpoint("https", "api.vendor.test", 443)
 HTTP = Endpoint("http", "model.lan.test", 8080)
@@ -144,20 +143,6 @@ class ConnectProxy:
         await joined(reader, writer, *inner)
 
 
-@pytest.fixture(scope="module")
-def vendor(tmp_path_factory):
-    """A certificate for a name that resolves nowhere."""
-    return make_certificate(tmp_path_factory.mktemp("vendor"), "api.vendor.test")
-
-
-@pytest.fixture
-def trusting(vendor, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(vendor / "cert.pem"))
-    relay.upstream.tls_context.cache_clear()
-    yield vendor
-    relay.upstream.tls_context.cache_clear()
-
-
 @contextlib.asynccontextmanager
 async def behind_a_proxy(directory, **options):
     """A TLS provider known by a name only its proxy can resolve, and a client that goes there."""
@@ -245,10 +230,9 @@ async def test_a_plaintext_upstream_is_asked_for_in_absolute_form():
 
 
 @pytest.mark.anyio
-async def test_the_certificate_behind_a_tunnel_is_verified(vendor, monkeypatch):
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    relay.upstream.tls_context.cache_clear()
-    async with behind_a_proxy(vendor) as (client, _, provider):
+@pytest.mark.usefixtures("fresh_tls_context")
+async def test_the_certificate_behind_a_tunnel_is_verified(certificate):
+    async with behind_a_proxy(certificate) as (client, _, provider):
         with pytest.raises(UpstreamTLSFailed, match="not trusted"):
             await call(client)
         assert provider.seen == []
@@ -264,16 +248,15 @@ async def test_the_certificate_behind_a_tunnel_is_verified(vendor, monkeypatch):
         ("SSL_CERT_DIR", "missing", "SSL_CERT_DIR names a directory that does not exist"),
     ],
 )
+@pytest.mark.usefixtures("fresh_tls_context")
 async def test_authorities_that_cannot_be_read_are_said(
     tmp_path, monkeypatch, variable, name, words
 ):
     (tmp_path / "junk.pem").write_text("no certificate")
     monkeypatch.setenv(variable, str(tmp_path / name))
-    relay.upstream.tls_context.cache_clear()
     client = UpstreamClient(Endpoint("https", "127.0.0.1", free_port()))
     with pytest.raises(UpstreamTLSFailed, match=words):
         await call(client)
-    relay.upstream.tls_context.cache_clear()
 
 
 @pytest.mark.anyio
