@@ -263,6 +263,11 @@ def request(
     return "\r\n".join([*lines, *headers, "", ""]).encode("latin-1") + body
 
 
+def status_of(answer: bytes) -> int:
+    assert answer.startswith(b"HTTP/1.1 "), answer
+    return int(answer.split(b" ", 2)[1])
+
+
 @contextlib.asynccontextmanager
 async def standing(
     answer: Answer, provider: str = "anthropic", **limits: Any

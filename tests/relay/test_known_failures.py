@@ -20,7 +20,7 @@ KNOWN = [
     ("R-3", "policy_output", "test_a_thinking_budget_stays_where_anthropic_takes_it"),
     ("R-4", "strict_json", "test_arbitrary_bytes_are_refused_in_words_or_read"),
     ("R-4", "gate", "test_a_token_that_is_not_the_token_is_refused"),
-    ("R-5", "gate", "test_large_bodies_together_cannot_fill_the_memory"),
+    ("R-5", "gate_bodies", "test_large_bodies_together_cannot_fill_the_memory"),
     ("R-5", "server", "test_a_head_that_trickles_in_is_not_waited_for"),
     ("R-6", "spending_reservations", "test_a_client_that_owes_its_body_holds_up_nobody"),
     ("R-6", "spending_left_answers", "test_an_answer_that_is_still_read_holds_up_nobody_who_fits"),
