@@ -123,6 +123,7 @@ class Agent(ABC):
     calls_model: ClassVar[bool] = True
     skills_dir: ClassVar[str | None] = None  # relative to the image's home
     instructions_file: ClassVar[str | None] = None
+    from_documents: ClassVar[bool] = False  # written from the agent's documents, never run with it
 
     def check(self, request: Request, provider: Provider) -> None:
         """Raise AgentRefusal when the request cannot be honoured. Called before anything starts."""
@@ -157,11 +158,17 @@ class Agent(ABC):
                 f"{self.name} takes the task as an argument, which holds no NUL byte"
             )
         size = len(task.encode("utf-8", "surrogateescape"))
-        if size > ARGV_ELEMENT_BYTES:
+        argument = len(self.task_argument(task).encode("utf-8", "surrogateescape"))
+        if argument > ARGV_ELEMENT_BYTES:
+            most = ARGV_ELEMENT_BYTES - (argument - size)
             raise AgentRefusal(
-                f"{self.name} takes the task as an argument, at most {ARGV_ELEMENT_BYTES:,} bytes; "
+                f"{self.name} takes the task as an argument, at most {most:,} bytes; "
                 f"this one has {size:,}. Put the long part into a file of the working directory"
             )
+
+    def task_argument(self, task: str) -> str:
+        """The argument that carries the task. Override it where that is more than the task."""
+        return task
 
     def protocol(self, provider: Provider) -> Protocol:
         """The wire protocol this agent and the provider share, the agent's preference first."""

@@ -14,6 +14,7 @@ from runs.agents.base import Agent, AgentRefusal, Launch
 from runs.agents.claude import Claude
 from runs.agents.codex import Codex
 from runs.agents.pi import Pi
+from runs.agents.registry import BUILT_IN
 
 HERE = __name__
 Offer = Callable[..., None]
@@ -67,14 +68,14 @@ def test_an_offered_agent_is_found_and_listed(offer: Offer):
     offer("own", f"{HERE}:Own")
 
     assert isinstance(get_agent("own"), Own)
-    assert agent_names() == ("claude", "codex", "pi", "own")
+    assert agent_names() == (*BUILT_IN, "own")
     assert plugin_problems() == ()
 
 
 def test_an_unknown_agent_is_refused_with_those_there_are(offer: Offer):
     offer("own", f"{HERE}:Own")
 
-    with pytest.raises(AgentRefusal, match="'gpt'; there are claude, codex, pi, own"):
+    with pytest.raises(AgentRefusal, match=f"'gpt'; there are {', '.join(BUILT_IN)}, own"):
         get_agent("gpt")
 
 
@@ -94,7 +95,7 @@ def test_a_broken_offer_is_named_and_left_out(offer: Offer, name, value, words):
     offer(name, value)
     offer("own", f"{HERE}:Own")
 
-    assert agent_names() == ("claude", "codex", "pi", "own")
+    assert agent_names() == (*BUILT_IN, "own")
     [problem] = plugin_problems()
     assert words in problem
     with pytest.raises(AgentRefusal, match=words):
@@ -105,7 +106,7 @@ def test_no_offer_takes_a_built_in_name(offer: Offer):
     offer("claude", f"{HERE}:Own")
 
     assert type(get_agent("claude")) is Claude
-    assert agent_names() == ("claude", "codex", "pi")
+    assert agent_names() == tuple(BUILT_IN)
     [problem] = plugin_problems()
     assert "offers claude, which is built in" in problem
 
@@ -114,7 +115,7 @@ def test_a_name_offered_twice_goes_to_the_first_and_is_told(offer: Offer):
     offer("own", f"{HERE}:Rival")
     offer("own", f"{HERE}:Own")
 
-    assert agent_names() == ("claude", "codex", "pi", "own")
+    assert agent_names() == (*BUILT_IN, "own")
     assert isinstance(get_agent("own"), Own)
     assert plugin_problems() == ("a package offers own a second time; left out",)
 
@@ -123,7 +124,7 @@ def test_a_broken_offer_leaves_the_name_to_another(offer: Offer):
     offer("own", f"{HERE}:Missing")
     offer("own", f"{HERE}:Rival")
 
-    assert agent_names() == ("claude", "codex", "pi", "own")
+    assert agent_names() == (*BUILT_IN, "own")
     assert isinstance(get_agent("own"), Rival)
 
 
