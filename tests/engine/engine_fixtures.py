@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import pwd
 import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -63,6 +65,21 @@ class Bench:
         state = await self.engine.inspect(container)
         assert state is not None
         return out, err, state
+
+
+@contextlib.asynccontextmanager
+async def running(
+    bench: Bench, script: str
+) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+    """A container running a shell script that has said its first line, `up`."""
+    container = await bench.engine.create(bench.spec("sh", "-c", script))
+    process = await bench.engine.start_attached(container)
+    try:
+        assert await asyncio.wait_for(process.stdout.readline(), 20) == b"up\n"
+        yield container, process
+    finally:
+        await bench.engine.remove([container])
+        await asyncio.wait_for(process.communicate(), 20)
 
 
 class RootlessPodman(Podman):
