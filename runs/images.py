@@ -11,6 +11,7 @@ from runs.engines.base import (
     LABEL_INSTALL,
     LABEL_ROLE,
     BuildFailed,
+    BuildSpec,
     Engine,
     EngineError,
     ImageFacts,
@@ -64,16 +65,15 @@ async def _build(
         elif image.containerfile is not None:
             context = str(image.containerfile.parent)
         try:
-            await engine.build(
-                context,
-                image.tag,
+            spec = BuildSpec(
+                context=context,
+                tag=image.tag,
                 labels=labels,
-                build_args={},
-                on_line=on_line,
                 no_cache=no_cache,
                 pull=pull,
-                file=str(image.containerfile) if image.containerfile else None,
+                file=str(image.containerfile or ""),
             )
+            await engine.build(spec, on_line)
         except BuildFailed as exc:
             for line in exc.lines:
                 console.warn(f"  {line}")

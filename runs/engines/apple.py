@@ -23,6 +23,7 @@ from runs.engines.base import (
     LABEL_INSTALL,
     LABEL_ROLE,
     LABEL_RUN,
+    BuildSpec,
     ContainerRow,
     ContainerSpec,
     ContainerState,
@@ -33,12 +34,12 @@ from runs.engines.base import (
     ImageFacts,
     Mount,
 )
-from runs.engines.failures import build_failure, failure, is_missing, not_installed
+from runs.engines.building import build_arguments, run_build
+from runs.engines.failures import failure, is_missing, not_installed
 from runs.engines.process import Completed, last_line, printable
 
 READY_S = 10.0
 QUICK_S = 60.0  # a container's virtual machine boots in seconds
-BUILD_S = 3600.0
 T = TypeVar("T")
 
 
@@ -143,35 +144,11 @@ class Apple(Engine):
             None,
         )
 
-    async def build(
-        self,
-        context: str,
-        tag: str,
-        *,
-        labels: Mapping[str, str],
-        build_args: Mapping[str, str],
-        on_line: Callable[[str], None],
-        no_cache: bool = False,
-        pull: bool = False,
-        file: str | None = None,
-    ) -> None:
-        if pull:
+    async def build(self, spec: BuildSpec, on_line: Callable[[str], None]) -> None:
+        if spec.pull:
             raise EngineError("Apple's container cannot be told to pull base images again")
-        words = ["build", "-t", tag, "-f", file or str(Path(context, "Containerfile"))]
-        words += label_arguments(labels)
-        for name, value in build_args.items():
-            words += ["--build-arg", f"{name}={value}"]
-        words += ["--no-cache"] if no_cache else []
-        last: list[str] = []
-
-        def note(line: str) -> None:
-            last.append(line)
-            del last[:-12]
-            on_line(line)
-
-        code = await process.run_lines((self.cli, *words, context), note, timeout_s=BUILD_S)
-        if code != 0:
-            raise build_failure(tag, last)
+        command = (self.cli, "build", *build_arguments(spec), spec.context)
+        await run_build(command, spec.tag, on_line)
 
     # -- containers -------------------------------------------------------------------------
     async def create(self, spec: ContainerSpec) -> str:

@@ -67,6 +67,23 @@ class ContainerSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class BuildSpec:
+    """What an image is made of, and what it is called."""
+
+    context: str  # a directory
+    tag: str
+    labels: Mapping[str, str]
+    build_args: Mapping[str, str] = field(default_factory=dict)
+    no_cache: bool = False
+    pull: bool = False  # look for newer base images
+    file: str = ""  # default: the context's Containerfile
+
+    @property
+    def containerfile(self) -> str:
+        return self.file or str(Path(self.context, "Containerfile"))
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerState:
     """What `inspect` says: the only source of how a container ended."""
 
@@ -152,19 +169,8 @@ class Engine(ABC):
     async def image(self, tag: str) -> ImageFacts | None: ...
 
     @abstractmethod
-    async def build(
-        self,
-        context: str,
-        tag: str,
-        *,
-        labels: Mapping[str, str],
-        build_args: Mapping[str, str],
-        on_line: Callable[[str], None],
-        no_cache: bool = False,
-        pull: bool = False,
-        file: str | None = None,
-    ) -> None:
-        """Build the directory's Containerfile, or `file`. Raises BuildFailed."""
+    async def build(self, spec: BuildSpec, on_line: Callable[[str], None]) -> None:
+        """Build an image; `on_line` is given what the build prints. Raises BuildFailed."""
 
     async def remove_images(self, labels: Mapping[str, str]) -> int:
         """Remove the images that carry every one of these labels; returns how many there were.

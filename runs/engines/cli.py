@@ -7,7 +7,6 @@ import os
 import shlex
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -15,6 +14,7 @@ import msgspec
 from runs.engines import process
 from runs.engines.arguments import create_arguments, label_arguments, label_filters
 from runs.engines.base import (
+    BuildSpec,
     ContainerRow,
     ContainerSpec,
     ContainerState,
@@ -23,13 +23,12 @@ from runs.engines.base import (
     ImageFacts,
     Status,
 )
-from runs.engines.failures import build_failure, failure, is_missing, without_missing
+from runs.engines.building import build_arguments, run_build
+from runs.engines.failures import failure, is_missing, without_missing
 from runs.engines.process import Completed, printable
 
 QUICK_S = 30.0  # a command that only asks or deletes; a loaded disk can take seconds
 CREATE_S = 120.0
-BUILD_S = 3600.0
-BUILD_LINES = 12  # the last ones of a build that failed are shown
 _STATUS: Mapping[str, Status] = {
     "created": "created",
     "configured": "created",
@@ -123,41 +122,15 @@ class CliEngine(Engine):
             name in (found.repo_tags or ()) for name in names
         )
 
-    async def build(
-        self,
-        context: str,
-        tag: str,
-        *,
-        labels: Mapping[str, str],
-        build_args: Mapping[str, str],
-        on_line: Callable[[str], None],
-        no_cache: bool = False,
-        pull: bool = False,
-        file: str | None = None,
-    ) -> None:
-        recipe = file or str(Path(context, "Containerfile"))
-        words = [*self.build_words(), "--file", recipe, "--tag", tag]
-        words += ["--force-rm", *label_arguments(labels)]
-        for name, value in build_args.items():
-            words += ["--build-arg", f"{name}={value}"]
-        words += ["--no-cache"] if no_cache else []
-        words += ["--pull"] if pull else []
-        last: list[str] = []
-
-        def note(line: str) -> None:
-            last.append(line)
-            del last[:-BUILD_LINES]
-            on_line(line)
-
-        code = await process.run_lines(
-            (self.cli, *words, context), note, timeout_s=BUILD_S, env=self.build_environment()
-        )
-        if code != 0:
-            raise build_failure(tag, last)
-        if await self.image(tag) is None:
+    async def build(self, spec: BuildSpec, on_line: Callable[[str], None]) -> None:
+        words = [*self.build_words(), "--force-rm", *build_arguments(spec)]
+        words += ["--pull"] if spec.pull else []
+        command = (self.cli, *words, spec.context)
+        await run_build(command, spec.tag, on_line, env=self.build_environment())
+        if await self.image(spec.tag) is None:
             raise EngineError(
-                f"{self.cli} built {printable(tag)} but does not have it: the builder in use keeps"
-                " images to itself (`docker buildx use default`)"
+                f"{self.cli} built {printable(spec.tag)} but does not have it: the builder in use"
+                " keeps images to itself (`docker buildx use default`)"
             )
 
     def build_words(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runs.engines.base import BuildFailed, EngineError
+from runs.engines.base import BuildFailed, BuildSpec, EngineError
 from tests.engine.engine_fixtures import IMAGE, Bench, require_build
 
 pytestmark = [pytest.mark.engine, pytest.mark.anyio]
@@ -27,13 +27,10 @@ async def test_an_image_is_built_with_labels_and_found_by_its_exact_name(bench: 
     )
     lines: list[str] = []
     try:
-        await bench.engine.build(
-            str(context),
-            tag,
-            labels=bench.labels,
-            build_args={"WORD": "care"},
-            on_line=lines.append,
+        spec = BuildSpec(
+            context=str(context), tag=tag, labels=bench.labels, build_args={"WORD": "care"}
         )
+        await bench.engine.build(spec, lines.append)
         facts = await bench.engine.image(tag)
         out, _, _ = await bench.finished(bench.spec(image=tag))
         shorter = await bench.engine.image(tag[:-1])
@@ -57,14 +54,9 @@ async def test_a_failing_build_shows_its_last_lines(bench: Bench):
     (context / "Containerfile").write_text(
         f"FROM {IMAGE}\nRUN printf 'the cause is \\033[31mhere\\033[2J\\n' && exit 3\n"
     )
+    spec = BuildSpec(context=str(context), tag="sanduk-engine-test:broken", labels=bench.labels)
     with pytest.raises(BuildFailed) as caught:
-        await bench.engine.build(
-            str(context),
-            "sanduk-engine-test:broken",
-            labels=bench.labels,
-            build_args={},
-            on_line=lambda line: None,
-        )
+        await bench.engine.build(spec, lambda line: None)
 
     assert any("the cause is here\\x1b[2J" in line for line in caught.value.lines)
     assert str(caught.value).startswith("building sanduk-engine-test:broken failed: ")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from runs.engines.base import (
+    BuildSpec,
     ContainerRow,
     ContainerSpec,
     ContainerState,
@@ -57,18 +58,7 @@ class FakeEngine(Engine):
     async def image(self, tag: str) -> ImageFacts | None:
         return None
 
-    async def build(
-        self,
-        context: str,
-        tag: str,
-        *,
-        labels: Mapping[str, str],
-        build_args: Mapping[str, str],
-        on_line: Callable[[str], None],
-        no_cache: bool = False,
-        pull: bool = False,
-        file: str | None = None,
-    ) -> None:
+    async def build(self, spec: BuildSpec, on_line: Callable[[str], None]) -> None:
         self._asked("build")
 
     async def remove_images(self, labels: Mapping[str, str]) -> int:

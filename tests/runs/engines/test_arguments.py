@@ -10,7 +10,8 @@ import pytest
 
 from runs.engines import docker as docker_module
 from runs.engines.arguments import create_arguments, label_filters, mount_argument
-from runs.engines.base import ContainerSpec, EngineError, Mount
+from runs.engines.base import BuildSpec, ContainerSpec, EngineError, Mount
+from runs.engines.building import build_arguments
 from runs.engines.docker import Docker
 from runs.engines.podman import Podman
 
@@ -140,3 +141,14 @@ def test_rootful_podman_maps_nobody(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
     assert "--userns" not in Podman().create_words(replace(SPEC, share_userns_of="abc"))
+
+
+def test_a_build_has_its_file_its_name_its_labels_and_its_arguments():
+    spec = BuildSpec(
+        context="/c", tag="mine:1", labels={"a": "b"}, build_args={"WORD": "x=y"}, no_cache=True
+    )
+    expected = "--file /c/Containerfile --tag mine:1 --label a=b --build-arg WORD=x=y --no-cache"
+
+    assert build_arguments(spec) == expected.split()
+    assert build_arguments(replace(spec, file="/elsewhere/F"))[1] == "/elsewhere/F"
+    assert "--no-cache" not in build_arguments(replace(spec, no_cache=False))
