@@ -7,6 +7,7 @@ and says so.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 TEXT_CHARS = 20_000  # of one trace line
@@ -16,6 +17,7 @@ ANSWER_CHARS = 200_000  # of the final message
 _BLOCKS = 1_000  # of one message that are read
 _COUNT_LIMIT = 10**15  # above any honest count of tokens, and within a 64-bit column
 _COST_LIMIT_USD = 10.0**6
+_RATE_LIMITED = re.compile(r"^429\b|\(429\)|\b(?:http|status)(?: code)?:? 429\b", re.IGNORECASE)
 _NESTING = 5  # levels of {"error": {"error": ...}} that are opened
 
 
@@ -85,12 +87,28 @@ def shown(value: object, limit: int = DETAIL_CHARS) -> str:
 def sentence(value: object) -> str:
     """An error as words: of an object its message, also when it stands as JSON behind a text."""
     if isinstance(value, list):
-        return clean("; ".join(filter(None, map(sentence, value[:20]))), ERROR_CHARS)
+        # A list in a list is shown as it is: opening each would recurse as deep as it likes.
+        flat = [shown(item) if isinstance(item, list) else sentence(item) for item in value[:20]]
+        return clean("; ".join(filter(None, flat)), ERROR_CHARS)
     if isinstance(value, str):
         return clean(_without_json(value.strip()), ERROR_CHARS)
     if isinstance(value, dict):
         return clean(_message(value) or shown(value, ERROR_CHARS), ERROR_CHARS)
     return shown(value, ERROR_CHARS)
+
+
+def outcome_error(record: dict[str, Any]) -> str:
+    """What a result record with an `outcome` says went wrong; empty when it is `complete`."""
+    outcome = record.get("outcome")
+    if outcome == "complete":
+        return ""
+    said = text_of(outcome, 200).replace("_", " ").strip()
+    return sentence(record.get("error")).strip() or f"the agent ended with: {said or 'no outcome'}"
+
+
+def names_rate_limit(error: str) -> bool:
+    """Whether an agent's error names HTTP status 429 as a status, not as any number."""
+    return bool(_RATE_LIMITED.search(error))
 
 
 def _message(error: dict[str, Any]) -> str:

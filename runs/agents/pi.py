@@ -75,33 +75,44 @@ class Pi(Agent):
         if request.bare:
             argv += ["--no-context-files", "--no-extensions", "--no-skills"]
             argv.append("--no-prompt-templates")
-        env = {
-            **QUIET,
-            KEY_ENV: credential or "none",  # pi asks for a login when it has no key at all
-            MODELS_ENV: self._models_json(request, provider, model, root),
-        }
-        return Launch(tuple(argv), env, task_on_stdin=True)
-
-    def _models_json(self, request: Request, provider: Provider, model: str, root: str) -> str:
-        protocol = self.protocol(provider)
-        base = root + provider.prefix
-        if protocol == "anthropic-messages":  # pi appends /v1/messages itself
-            base = root + provider.prefix.removesuffix("/v1")
         entry: dict[str, Any] = {"id": model}
         if request.effort:
             entry["reasoning"] = True
             entry["thinkingLevelMap"] = {level: level for level in _BEYOND_HIGH}
-        made = {
-            "name": "sanduk relay",
-            "baseUrl": base,
-            "api": APIS[protocol],
-            "apiKey": f"${KEY_ENV}",
-            "models": [entry],
+        env = {
+            **QUIET,
+            KEY_ENV: credential or "none",  # pi asks for a login when it has no key at all
+            MODELS_ENV: models_json(
+                provider, self.protocol(provider), root, api_key=f"${KEY_ENV}", model=entry
+            ),
         }
-        return json.dumps({"providers": {"sanduk": made}}, separators=(",", ":"))
+        return Launch(tuple(argv), env, task_on_stdin=True)
 
     def reader(self) -> PiReader:
         return PiReader()
+
+
+def models_json(
+    provider: Provider, protocol: Protocol, root: str, *, api_key: str, model: dict[str, Any]
+) -> str:
+    """pi's model file: one provider, the relay, with one model.
+
+    Args:
+        root: `scheme://host:port` of the relay, or of the provider in open mode.
+        api_key: how the file names the variable that holds the key; never the key.
+        model: the model's entry, its `id` and what else the file says of it.
+    """
+    base = root + provider.prefix
+    if protocol == "anthropic-messages":  # pi appends /v1/messages itself
+        base = root + provider.prefix.removesuffix("/v1")
+    made = {
+        "name": "sanduk relay",
+        "baseUrl": base,
+        "api": APIS[protocol],
+        "apiKey": api_key,
+        "models": [model],
+    }
+    return json.dumps({"providers": {"sanduk": made}}, separators=(",", ":"))
 
 
 class PiReader(Reader):

@@ -20,7 +20,10 @@ GROUP = "sanduk.agents"
 BUILT_IN = {
     "claude": "runs.agents.claude:Claude",
     "codex": "runs.agents.codex:Codex",
+    "hax": "runs.agents.hax:Hax",
+    "minima": "runs.agents.minima:Minima",
     "pi": "runs.agents.pi:Pi",
+    "prime": "runs.agents.prime:Prime",
 }
 
 
