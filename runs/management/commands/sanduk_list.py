@@ -42,7 +42,10 @@ class Command(SandukCommand):
         if options["json"]:
             self.print_json(rows)
             return 0
-        columns = list(rows[0]) if rows else []
+        # A yes or no is for programs: people have it in words, in another column.
+        columns = (
+            [name for name, value in rows[0].items() if type(value) is not bool] if rows else []
+        )
         widths = {c: max(len(c), *(len(str(row[c])) for row in rows)) for c in columns}
         if rows and sys.stdout.isatty():
             self.print("  ".join(c.upper().ljust(widths[c]) for c in columns).rstrip())
@@ -57,11 +60,22 @@ def _agents() -> Rows:
         try:
             agent = agents.get_agent(name)
         except AgentRefusal as exc:
-            rows.append({"name": name, "recipe": "", "protocols": f"cannot be used: {exc}"})
+            rows.append(_unusable(name, f"cannot be used: {exc}"))
             continue
-        rows.append({"name": name, "recipe": agent.recipe, "protocols": ", ".join(agent.protocols)})
-    problems = agents.plugin_problems()
-    return rows + [{"name": "!", "recipe": "", "protocols": problem} for problem in problems]
+        rows.append(
+            {
+                "name": name,
+                "recipe": agent.recipe,
+                "protocols": ", ".join(agent.protocols),
+                "from_documents": agent.from_documents,
+                "note": "from documents, not run here" if agent.from_documents else "",
+            }
+        )
+    return rows + [_unusable("!", problem) for problem in agents.plugin_problems()]
+
+
+def _unusable(name: str, why: str) -> dict[str, Any]:
+    return {"name": name, "recipe": "", "protocols": why, "from_documents": False, "note": ""}
 
 
 def _providers() -> Rows:
