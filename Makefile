@@ -1,5 +1,5 @@
 # Thin names for real commands: each target is a line you could type yourself.
-# Variables: TASK= WORK= AGENT= PROVIDER= ARGS=
+# Variables: TASK= WORK= AGENT= PROVIDER= RUN= ARGS=
 SHELL := /bin/sh
 BIN := .venv/bin
 WORK ?= work
@@ -10,7 +10,7 @@ export TASK
 
 .DEFAULT_GOAL := help
 .PHONY: help env sync lock engine demo test test-fast test-engine qa bench \
-	image image-rebuild run run-sealed ps stop clean distclean
+	image image-rebuild run run-sealed ps logs stop clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ run-sealed: env ## the same, sealed whatever the default is
 
 ps: env ## containers of this installation
 	@$(BIN)/sanduk ps
+
+logs: env ## follow the newest live run, or print the last one's trace (RUN=, ARGS=--calls)
+	@$(BIN)/sanduk logs --follow $(ARGS) $(RUN)
 
 stop: env ## stop what belongs to no live run
 	@$(BIN)/sanduk stop

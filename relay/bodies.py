@@ -17,7 +17,7 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from relay.protocols.reading import count, name
 from relay.records import CallRecord
 
 DIGESTS = "calls.log"
+REMOVED = "removed.log"  # calls that retention took out, and when
 MIB = 1024 * 1024
 MAX_WAITING_BYTES = 128 * MIB  # bodies not yet written; those beyond are left out, and counted
 _FILE = re.compile(r"([0-9]{4,12})(\.outcome)?\.json")
@@ -261,6 +262,77 @@ def read_outcome(directory: str | os.PathLike[str], sequence: int) -> dict[str, 
     text = _read(Path(directory) / f"{sequence:04d}.outcome.json")
     value = json.loads(text) if text is not None else None
     return value if isinstance(value, dict) else None
+
+
+def read_digests(directory: str | os.PathLike[str]) -> dict[int, str]:
+    """What the line of each call says, by its number, as far as the log holds them."""
+    text = (_read(Path(directory) / DIGESTS) or b"").decode("ascii", "replace")
+    found = (line.partition(" ") for line in text.splitlines())
+    return {int(number): told for number, _, told in found if number.isdigit()}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kept:
+    """One call in a log that nobody writes to any more: its body and its outcome together."""
+
+    sequence: int
+    size: int  # bytes
+    written_at: float  # epoch seconds
+
+
+def kept_calls(directory: str | os.PathLike[str]) -> list[Kept]:
+    """What a log holds, in no order. Raises OSError when it cannot be read; none is no error."""
+    found: dict[int, Kept] = {}
+    with _opened(directory) as descriptor:
+        if descriptor is None:
+            return []
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                if match := _FILE.fullmatch(entry.name):
+                    facts, sequence = entry.stat(follow_symlinks=False), int(match[1])
+                    other = found.get(sequence, Kept(sequence, 0, 0.0))
+                    latest = max(other.written_at, facts.st_mtime)
+                    found[sequence] = Kept(sequence, other.size + facts.st_size, latest)
+    return list(found.values())
+
+
+def remove_calls(directory: str | os.PathLike[str], sequences: Iterable[int], on: str) -> None:
+    """Take calls out of a log, and note the day `on` which. Raises OSError."""
+    with _opened(directory) as descriptor:
+        if descriptor is None:
+            return
+        gone = list(sequences)
+        for sequence in gone:
+            for file in (f"{sequence:04d}.json", f"{sequence:04d}.outcome.json"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(file, dir_fd=descriptor)
+        # after the removal: a full disk has room for it only then
+        noted = os.open(REMOVED, _MORE, 0o600, dir_fd=descriptor)
+        try:
+            _write_all(noted, "".join(f"{sequence:04d} {on}\n" for sequence in gone).encode())
+        finally:
+            os.close(noted)
+
+
+def removed_on(directory: str | os.PathLike[str], sequence: int) -> str:
+    """The day a call was taken out of a log, "" when it was not."""
+    text = (_read(Path(directory) / REMOVED) or b"").decode("ascii", "replace")
+    found = (line.partition(" ") for line in text.splitlines())
+    return next((day for number, _, day in found if number == f"{sequence:04d}"), "")
+
+
+@contextlib.contextmanager
+def _opened(directory: str | os.PathLike[str]) -> Iterator[int | None]:
+    """A descriptor of a directory that is no link; None when there is none."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _read(path: Path) -> bytes | None:

@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.db import models
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 
+from runs import shown
 from runs.models import AuditEvent, Decision, RelayCall, Run, RunEvent
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
 else:
     ModelAdmin = admin.ModelAdmin
+
+
+PRICED = ("exact", "reported")
 
 
 class Evidence(ModelAdmin):
@@ -34,11 +39,24 @@ class Evidence(ModelAdmin):
 @admin.register(Run)
 class RunAdmin(Evidence):
     list_display = [
-        "uid", "state", "outcome", "agent", "provider", "mode", "trigger", "created_at", "ended_at",
+        "uid", "state", "outcome", "agent", "provider", "mode", "spent", "trigger", "created_at",
+        "ended_at",
     ]  # fmt: skip
     list_filter = ["state", "outcome", "agent", "provider", "mode", "trigger"]
     search_fields = ["uid", "task", "workspace"]
     date_hierarchy = "created_at"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        calls = RelayCall.objects.filter(run=OuterRef("pk"))
+        kinds = {f"has_{kind}": Exists(calls.filter(cost_kind=kind)) for kind in PRICED}
+        found: QuerySet[Any] = super().get_queryset(request)
+        priced: QuerySet[Any] = found.annotate(**kinds)
+        return priced
+
+    @admin.display(ordering="spent_usd")
+    def spent(self, run: Run) -> str:
+        kinds = {kind for kind in PRICED if getattr(run, f"has_{kind}")}
+        return shown.spent(run, shown.kind_of(run, kinds))
 
 
 @admin.register(RunEvent)
@@ -53,11 +71,15 @@ class RunEventAdmin(Evidence):
 class RelayCallAdmin(Evidence):
     list_display = [
         "run", "sequence", "method", "path", "status", "model_asked", "input_tokens",
-        "output_tokens", "refusal",
+        "output_tokens", "cost", "refusal",
     ]  # fmt: skip
-    list_filter = ["protocol", "completed"]
+    list_filter = ["protocol", "completed", "cost_kind"]
     list_select_related = ["run"]
     search_fields = ["run__uid", "model_asked"]
+
+    @admin.display(ordering="cost_usd")
+    def cost(self, call: RelayCall) -> str:
+        return shown.money(call.cost_usd or 0.0, call.cost_kind)
 
 
 @admin.register(Decision)

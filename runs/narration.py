@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from runs import shown
 from runs.duration import spoken
 from runs.models import Run
 from runs.models.run import Outcome
@@ -108,7 +109,7 @@ def last_word(run: Run) -> str:
     return ", ".join(parts)
 
 
-def figures(run: Run) -> list[str]:
+def figures(run: Run, cost_kind: str | None = None) -> list[str]:
     """What the agent says it used, and what the relay counted."""
     parts = []
     tally = run.tally
@@ -118,19 +119,22 @@ def figures(run: Run) -> list[str]:
         parts.append(f"{tokens:,} tokens in{inside}")
     if (tokens := tally.get("output_tokens")) is not None:
         parts.append(f"{tokens:,} out")
-    if run.spent_usd:
-        least = "≥ " if run.spent_is_lower_bound else ""
-        parts.append(f"{least}${run.spent_usd:.4f}")
-    elif run.spent_is_lower_bound:
-        parts.append("cost unknown")
+    if cost := shown.spent(run, cost_kind):
+        parts.append(cost)
     if run.calls_relayed or run.calls_refused:
         refused = f", {run.calls_refused} refused" if run.calls_refused else ""
         parts.append(f"{run.calls_relayed} calls relayed{refused}")
     return parts
 
 
-def as_json(run: Run) -> dict[str, Any]:
-    """Everything a script may want of a run; hostile texts as they are, JSON escapes them."""
+def as_json(run: Run, cost_kind: str | None = None) -> dict[str, Any]:
+    """Everything a script may want of a run; hostile texts as they are, JSON escapes them.
+
+    Args:
+        cost_kind: of `shown.cost_kinds`, where many runs are told at once.
+    """
+    if cost_kind is None:
+        cost_kind = shown.cost_kinds([run])[run.pk]
     return {
         "run": run.uid,
         "state": run.state,
@@ -160,6 +164,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "spent": {
             "usd": run.spent_usd,
             "is_lower_bound": run.spent_is_lower_bound,
+            "cost_kind": cost_kind or None,
             "tokens": run.spent_tokens,
         },
         "seal": run.certificate.get("headline", ""),

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from runs import box, leftovers, report
+from runs import box, leftovers, report, retention
 from runs.engines import get_engine
 from runs.engines.base import LABEL_INSTALL, LABEL_RUN, ContainerRow, Engine, EngineError
 from runs.holdings import agents_first
@@ -32,6 +32,8 @@ class Reconciled:
 def reconcile(watcher: Watcher | None = None) -> Reconciled:
     """End every run whose owner is gone. Cheap when there is none: no engine is asked.
 
+    Once an hour, request bodies that are kept no longer go.
+
     Args:
         watcher: of a process that looks again and again; without one only a provably dead owner
             counts.
@@ -49,6 +51,7 @@ def reconcile(watcher: Watcher | None = None) -> Reconciled:
             continue
         if _end(run):
             done.ended.append(run.uid)
+    done.troubles += retention.apply_if_due().troubles
     return done
 
 

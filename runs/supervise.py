@@ -325,6 +325,6 @@ class Supervision:
 def _exhausted(ledger: Ledger) -> str:
     if not ledger.exhausted:
         return ""
-    least = "at least " if ledger.spent_is_lower_bound else ""
+    least = "≥ " if ledger.spent_is_lower_bound else ""
     money = f"{least}${ledger.spent_usd:.4f} and " if ledger.spent_usd else ""
     return f"the budget is used up: {money}{ledger.tokens:,} tokens"

@@ -34,6 +34,7 @@ SUMMARIES = {
     "clean": "remove containers and networks that are left or were kept",
     "reconcile": "compare the records with the engine, end what is lost",
     "runs": "the runs there were",
+    "logs": "what a run does, line by line",
     "show": "one run: trace, calls, seal certificate, report",
 }
 

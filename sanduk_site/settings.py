@@ -27,6 +27,8 @@ try:
         "SANDUK_REPORT_MAX_BYTES", 2 * 2**20, low=1024, high=64 * 2**20
     )
     SANDUK_MIN_FREE_MB = env.integer("SANDUK_MIN_FREE_MB", 64, low=0)
+    SANDUK_BODIES_MAX_DAYS = env.integer("SANDUK_BODIES_MAX_DAYS", 30, low=1, high=36500)
+    SANDUK_BODIES_MAX_MB = env.integer("SANDUK_BODIES_MAX_MB", 10_000, low=1)
     # addresses the egress door may reach although they are private: for tests of the door
     SANDUK_EGRESS_ADMIT = env.words("SANDUK_EGRESS_ADMIT")
     ALLOWED_HOSTS = env.words("SANDUK_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")

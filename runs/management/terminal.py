@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -126,6 +127,17 @@ class SandukCommand(BaseCommand):
     def print(self, text: str = "") -> None:
         """One line on stdout. What is hostile in it must have gone through `visible`."""
         print(text, file=self.out)
+
+    def print_table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Columns under their headings, on a terminal and in a pipe; scripts take --json.
+
+        The cells must have gone through `visible`, or be ours.
+        """
+        lines = [headings, *rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+            self.print("  ".join(cells).rstrip())
 
     def print_json(self, value: Any) -> None:
         print(json.dumps(value, indent=2, default=str), file=self.out)

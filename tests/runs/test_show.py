@@ -88,7 +88,9 @@ def test_the_list_of_runs_says_what_to_do_when_it_is_empty(capsys):
     assert "no runs yet" in capsys.readouterr().err
     run = run_with_everything()
     command.act(limit=20, live=False, json=False)
-    assert capsys.readouterr().out.startswith(run.uid)
+    headings, line = capsys.readouterr().out.splitlines()
+    assert headings.split() == list(sanduk_runs.COLUMNS)
+    assert line.startswith(run.uid)
 
 
 @pytest.mark.parametrize("what", ["agents", "providers", "runtimes", "recipes"])

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from runs import audit
+from runs import audit, retention
 from runs.engines import get_engine
 from runs.management.terminal import SandukCommand, add_engine_flags
 from runs.models import Run
@@ -18,7 +18,7 @@ PATIENCE_S = 40
 
 
 class Command(SandukCommand):
-    help = "Remove leftover and kept containers and networks; work, logs and live runs stay."
+    help = "Remove leftover and kept containers and networks; work, reports and live runs stay."
     examples = ("clean", "clean --all")
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -30,13 +30,17 @@ class Command(SandukCommand):
             self._cancel_live()
         engine = get_engine(options["runtime"] or settings.SANDUK_RUNTIME or None)
         done = sweep(engine, kept_too=True)
-        for trouble in done.troubles:
+        bodies = retention.apply()
+        for trouble in (*done.troubles, *bodies.troubles):
             self.refuse(trouble)
         live = Run.objects.live().count()
         if not options["quiet"] and (done.removed or not done.troubles):
             spared = f"; {live} live run(s) left alone (--all ends them too)" if live else ""
             self.say(f"{done.removed} leftover(s) removed{spared}")
-        return 2 if done.troubles else 0
+        if not options["quiet"] and bodies.calls:
+            size = max(bodies.size // 10**6, 1)
+            self.say(f"the bodies of {bodies.calls} call(s) removed by retention, {size} MB")
+        return 2 if done.troubles or bodies.troubles else 0
 
     def _cancel_live(self) -> None:
         for uid in Run.objects.live().values_list("uid", flat=True):

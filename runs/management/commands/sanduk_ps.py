@@ -15,6 +15,16 @@ from runs.management.terminal import SandukCommand, add_engine_flags, add_json_f
 from runs.models import Run
 from runs.visible import visible
 
+# heading and key of each column
+COLUMNS = {
+    "CONTAINER": "container",
+    "ROLE": "role",
+    "RUN": "run",
+    "RUN STATE": "run_state",
+    "STATUS": "status",
+    "IMAGE": "image",
+}
+
 
 class Command(SandukCommand):
     help = "List the containers of this installation, kept ones included."
@@ -48,8 +58,7 @@ class Command(SandukCommand):
             return 0
         if not rows:
             self.say("no containers of this installation")
-        for each in rows:
-            cells = zip(("container", "role", "run", "run_state"), (12, 6, 12, 8), strict=True)
-            line = "  ".join(visible(each[name]).ljust(width) for name, width in cells)
-            self.print(f"{line}  {visible(each['status']):<10}  {visible(each['image'])}")
+        else:
+            cells = [tuple(visible(each[name]) for name in COLUMNS.values()) for each in rows]
+            self.print_table(tuple(COLUMNS), cells)
         return 0

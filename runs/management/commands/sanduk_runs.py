@@ -7,11 +7,13 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from runs import narration
+from runs import narration, shown
 from runs.duration import spoken
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.models import Run
 from runs.visible import visible
+
+COLUMNS = ("RUN", "CREATED", "OUTCOME", "TOOK", "AGENT", "MODE", "COST", "TASK")
 
 
 def _count(text: str) -> int:
@@ -34,16 +36,27 @@ class Command(SandukCommand):
             Run.objects.exclude(state=Run.State.ENDED) if options["live"] else Run.objects.all()
         )
         found = list(chosen.defer("report", "final_text")[: options["limit"]])
+        kinds = shown.cost_kinds(found)
         if options["json"]:
-            self.print_json([narration.as_json(run) for run in found])
+            self.print_json([narration.as_json(run, kinds[run.pk]) for run in found])
             return 0
-        if not found:
+        if not found and options["live"]:
+            self.say("no run is going on; without --live those that have ended are listed")
+        elif not found:
             self.say('no runs yet; try: sanduk run --agent pi --provider rehearsal "look around"')
-        for run in found:
-            took = spoken(run.duration_s) if run.duration_s is not None else "-"
-            task = visible(" ".join(run.task.split()), limit=50)
-            self.print(
-                f"{run.uid}  {run.created_at:%Y-%m-%d %H:%M}  {narration.spoken_outcome(run):<16}  "
-                f"{took:>8}  {visible(run.agent, limit=16):<8}  {run.mode:<8}  {task}"
-            )
+        else:
+            self.print_table(COLUMNS, [_cells(run, kinds[run.pk]) for run in found])
         return 0
+
+
+def _cells(run: Run, cost_kind: str) -> tuple[str, ...]:
+    return (
+        run.uid,
+        f"{run.created_at:%Y-%m-%d %H:%M}",
+        narration.spoken_outcome(run),
+        spoken(run.duration_s) if run.duration_s is not None else "-",
+        visible(run.agent, limit=16),
+        run.mode,
+        shown.spent(run, cost_kind) or "-",
+        visible(" ".join(run.task.split()), limit=50),
+    )

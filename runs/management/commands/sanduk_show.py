@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
 from django.db.models import Max
 
-from relay.bodies import read_body, read_outcome
-from runs import clock, narration, rules
-from runs.console import MARKS
+from relay.bodies import read_body, read_digests, read_outcome, removed_on
+from runs import clock, narration, retention, shown
 from runs.duration import spoken
 from runs.management.commands.sanduk_stop import one_run
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.models import Run
-from runs.order import restored
 from runs.refusal import Refusal
 from runs.visible import visible
 
@@ -52,16 +51,32 @@ class Command(SandukCommand):
 
     def _body(self, run: Run, number: int) -> int:
         """One kept request as it was sent, and its outcome."""
-        directory = rules.body_directory(restored(run.order, run.task), run.uid)
+        directory = retention.bodies_of(run)
         body = read_body(directory, number)
         if body is None:
-            raise Refusal(
-                f"call {number} of run {run.uid} was not kept; run with --log-bodies to keep bodies"
-            )
+            if not run.calls.filter(sequence=number).exists():
+                raise Refusal(f"run {run.uid} has no call {number}; sanduk show {run.uid} --calls")
+            return self._without_body(run, number, directory)
         self.print(visible(body.decode("utf-8", "replace"), lines=True))
         outcome = read_outcome(directory, number)
         self.print(visible(json.dumps(outcome, indent=2, default=str), lines=True))
         return 0
+
+    def _without_body(self, run: Run, number: int, directory: Path) -> int:
+        """What is known of a call whose body is not there, and why it is not."""
+        if day := removed_on(directory, number):
+            self.print(shown.call_line(run.calls.get(sequence=number)))
+            self.print(f"  its body was removed by retention on {day}")
+            return 0
+        if number in read_digests(directory):
+            self.print(shown.call_line(run.calls.get(sequence=number)))
+            self.print("  its body made room for later ones")
+            return 0
+        if run.order.get("log_bodies"):
+            raise Refusal(f"the body of call {number} of run {run.uid} is not in {directory}")
+        raise Refusal(
+            f"call {number} of run {run.uid} was not kept; run with --log-bodies to keep bodies"
+        )
 
     def _facts(self, run: Run) -> None:
         self.print(narration.last_word(run))
@@ -86,29 +101,12 @@ class Command(SandukCommand):
     def _trace(self, run: Run, *, headed: bool) -> None:
         self._head("trace", headed=headed)
         for event in run.events.iterator(chunk_size=500):
-            mark = MARKS.get(event.kind, "=" if event.kind == "step" else "e")
-            detail = f"  {visible(event.detail, limit=300)}" if event.detail else ""
-            self.print(
-                f"  {event.at:%H:%M:%S} {mark} {visible(event.text.strip(), limit=500)}{detail}"
-            )
+            self.print(shown.event_line(event))
 
     def _calls(self, run: Run, *, headed: bool) -> None:
         self._head("calls", headed=headed)
         for call in run.calls.iterator(chunk_size=500):
-            took = (call.ended_at - call.started_at).total_seconds() if call.ended_at else None
-            ended = f"{took:.2f} s" if took is not None else "not ended"
-            known = [
-                f"{value:,} {name}"
-                for name, value in (("in", call.input_tokens), ("out", call.output_tokens))
-                if value is not None
-            ]
-            tokens = ", ".join(known) or ("usage unknown" if call.protocol else "")
-            trouble = call.refusal or call.error
-            self.print(
-                f"  {call.sequence:>4} {visible(call.method)} {visible(call.path, limit=80)} "
-                f"{call.status or '-'} {ended} {visible(call.model_asked, limit=40)} {tokens}"
-                f"{' | ' + visible(trouble) if trouble else ''}".rstrip()
-            )
+            self.print(shown.call_line(call))
         if not run.calls.exists():
             self.print("  none")
 
@@ -118,15 +116,7 @@ class Command(SandukCommand):
             return
         self._head("ways out that were tried", headed=headed)
         for each in attempts.iterator(chunk_size=500):
-            verdict = "passed" if each.allowed else "refused"
-            took = (each.ended_at - each.started_at).total_seconds() if each.ended_at else 0.0
-            where = visible(f"{each.host or '?'}:{each.port}", limit=120)
-            why = f" | {visible(each.reason)}" if each.reason else ""
-            flag = f" | {visible(each.flag)}" if each.flag and not each.listed else ""
-            self.print(
-                f"  {each.sequence:>4} {verdict:<8} {where} {each.bytes_out:,} out "
-                f"{each.bytes_in:,} in {took:.1f} s{why}{flag}"
-            )
+            self.print(shown.attempt_line(each))
         if not attempts:
             self.print("  none")
 
