@@ -48,8 +48,8 @@ qa: env ## format, lint, types, import contracts, migrations
 	$(BIN)/lint-imports
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
-bench: env engine ## print speed ratios, each measured beside its baseline
-	$(BIN)/python -m tests.bench
+bench: env engine ## print speed ratios, each beside its baseline; ARGS="relay --quick" for less
+	$(BIN)/python -m tests.bench $(ARGS)
 
 image: env ## build AGENT's image unless it is there
 	$(BIN)/sanduk build --agent $(AGENT)

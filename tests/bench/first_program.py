@@ -9,22 +9,33 @@ import venv
 from pathlib import Path
 
 from tests.bench.engine_side import docker
-from tests.bench.rounds import Subject
+from tests.bench.rounds import Visit
 
 VERSION = "0.3.1"
 NETWORK = "sanduk-net"  # what it makes for sealed runs
 _network_was_there = True
 
 
-def subject(root: Path, workspace: Path, image: str) -> tuple[Subject | None, str]:
-    """A sealed run of it, or None and the reason why it cannot be measured here."""
-    global _network_was_there
-    place = root / "first-program"
-    venv.create(place, with_pip=True)
-    pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps"]
+def install(root: Path) -> tuple[Path | None, str]:
+    """Its interpreter, or None and the reason why it cannot be had. Installed once per `root`."""
+    python = root / "first-program" / "bin" / "python"
+    if python.exists():
+        return python, ""
+    venv.create(root / "first-program", with_pip=True)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--no-deps"]
     done = subprocess.run([*pip, f"sanduk=={VERSION}"], capture_output=True, text=True)
     if done.returncode:
+        python.unlink()
         return None, f"sanduk {VERSION} cannot be installed here"
+    return python, ""
+
+
+def subject(root: Path, workspace: Path, image: str) -> tuple[Visit | None, str]:
+    """A sealed run of it, or None and the reason why it cannot be measured here."""
+    global _network_was_there
+    python, why = install(root)
+    if python is None:
+        return None, why
     _network_was_there = NETWORK in docker("network", "ls", "--format", "{{.Name}}").split()
     environment = {
         **os.environ,
@@ -32,7 +43,7 @@ def subject(root: Path, workspace: Path, image: str) -> tuple[Subject | None, st
         "OPENAI_API_KEY": "sk-bench-placeholder",
     }
     command = [
-        str(place / "bin" / "sanduk"), "run", "--quiet", "--mode", "sealed", "--skip-key-check",
+        str(python.with_name("sanduk")), "run", "--quiet", "--mode", "sealed", "--skip-key-check",
         "--agent", "hax", "--image", image, "--model", "m", "--cpus", "2",
         "-w", str(workspace), "x",
     ]  # fmt: skip

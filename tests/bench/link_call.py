@@ -1,6 +1,6 @@
 """A keep-alive call through the link, beside the same call on the socket behind it.
 
-`python -m tests.bench.link_call`. The caller is the same few lines in both places: once in a
+`python -m tests.bench link`. The caller is the same few lines in both places: once in a
 container that joined the link's network namespace, once on the host at the unix socket.
 """
 
@@ -10,13 +10,12 @@ import asyncio
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import recipes
 import relay
 from tests.bench.engine_side import HARDENED, LABEL, docker
-from tests.bench.rounds import show
+from tests.bench.setting import Setting
 
 CALLS = 3000
 TARGET_MS = 0.5
@@ -56,19 +55,18 @@ async def answering(scope: dict[str, object], receive: object, send: object) -> 
     await send({"type": "http.response.body", "body": b"ok"})  # type: ignore[operator]
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="sanduk-bench-") as scratch:
-        Path(scratch).chmod(0o755)
-        asyncio.run(_measure(Path(scratch)))
+def measure_link(setting: Setting) -> None:
+    asyncio.run(_measure(setting))
 
 
-async def _measure(root: Path) -> None:
-    path = root / "relay.sock"
+async def _measure(setting: Setting) -> None:
+    path, report = setting.root / "relay.sock", setting.report
+    report.section("a keep-alive call through the link of a sealed run")
     async with relay.serving(answering, relay.bind_unix(path, mode=0o666)):  # type: ignore[arg-type]
         through = await asyncio.to_thread(_through_link, path)
         direct = await asyncio.to_thread(_called, sys.executable, "-c", CALLER, str(path))
-    print(f"keep-alive call: through the link {through:.3f} ms, at the socket {direct:.3f} ms")
-    show("added by the link, p50 ms", through - direct, TARGET_MS)
+    report.figure("p50 ms", {"through the link": through, "at the socket": direct})
+    report.target("added by the link, p50 ms", through - direct, TARGET_MS)
 
 
 def _through_link(path: Path) -> float:
@@ -93,7 +91,3 @@ def _through_link(path: Path) -> float:
 def _called(*command: str) -> float:
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(done.stdout)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Whole sealed runs of real agents beside the same CLI run bare.
 
-`python -m tests.bench.real_agents`
+`python -m tests.bench agents`
 
 Bare: the same image and arguments, one container, look-ups failing at once, the rehearsal model on
 the gateway of an internal network.
@@ -14,7 +14,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +25,8 @@ import relay
 from runs.agents import get_agent
 from runs.agents.base import Request
 from tests.bench.engine_side import HARDENED, internal_network
-from tests.bench.rounds import Subject, measure, show
+from tests.bench.rounds import Visit, measure
+from tests.bench.setting import Setting
 
 ROUNDS = 5
 AGENTS = ("claude", "codex", "pi")
@@ -34,33 +34,30 @@ TASK = "look around"
 TARGET = 1.3
 
 
-def main() -> None:
+def measure_agents(setting: Setting) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sanduk_site.settings")
     django.setup()
-    with tempfile.TemporaryDirectory(prefix="sanduk-bench-") as scratch, internal_network() as net:
-        root = Path(scratch)
-        root.chmod(0o755)
-        (root / "resolv.conf").write_text("nameserver 127.0.0.1\n")
-        with model_at(net[1]) as port:
-            for name in AGENTS:
-                workspace = root / name
-                workspace.mkdir()
-                os.chown(workspace, 1000, 1000)
-                times = measure(
-                    {
-                        "sealed": sealed(name, root, workspace),
-                        "bare": bare(name, net[0], f"http://{net[1]}:{port}", root, workspace),
-                    },
-                    ROUNDS,
-                )
-                print(
-                    f"{name}: sealed {times['sealed']:.2f} s, bare {times['bare']:.2f} s, "
-                    f"{times['sealed'] - times['bare']:+.2f} s (medians of {ROUNDS})"
-                )
-                show("whole run, sealed / bare", times["sealed"] / times["bare"], TARGET)
+    root, rounds = setting.root, min(ROUNDS, setting.effort.run_rounds)
+    setting.report.section("whole sealed runs of real agents, beside the same agent bare")
+    (root / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+    with internal_network() as net, model_at(net[1]) as port:
+        for name in AGENTS:
+            workspace = root / name
+            workspace.mkdir()
+            os.chown(workspace, 1000, 1000)
+            times = measure(
+                {
+                    "sealed": sealed(name, root, workspace),
+                    "bare": bare(name, net[0], f"http://{net[1]}:{port}", root, workspace),
+                },
+                rounds,
+            )
+            setting.report.figure(f"{name}, s (medians of {rounds})", times)
+            ratio = times["sealed"] / times["bare"]
+            setting.report.target(f"{name}: whole run, sealed / bare", ratio, TARGET)
 
 
-def sealed(name: str, root: Path, workspace: Path) -> Subject:
+def sealed(name: str, root: Path, workspace: Path) -> Visit:
     environment = {**os.environ, "SANDUK_HOME": str(root / "home")}
     command = [
         str(Path(sys.executable).with_name("sanduk")), "run", "-q", "--agent", name,
@@ -73,7 +70,7 @@ def sealed(name: str, root: Path, workspace: Path) -> Subject:
     return run
 
 
-def bare(name: str, network: str, address: str, root: Path, workspace: Path) -> Subject:
+def bare(name: str, network: str, address: str, root: Path, workspace: Path) -> Visit:
     agent = get_agent(name)
     recipe = recipes.load(agent.recipe)
     image = recipes.image_tag(recipes.render(recipe), {})
@@ -116,7 +113,3 @@ def model_at(address: str) -> Iterator[int]:
         loop.call_soon_threadsafe(stop.set)
         thread.join()
         loop.close()
-
-
-if __name__ == "__main__":
-    main()
