@@ -6,7 +6,10 @@ WORK ?= work
 AGENT ?= pi
 PROVIDER ?= rehearsal
 PYTEST := $(BIN)/python -m pytest
-export TASK
+# as they were typed: a $ or a quote in a task means nothing to make or the shell
+override TASK := $(value TASK)
+override WORK := $(value WORK)
+export TASK WORK
 
 .DEFAULT_GOAL := help
 .PHONY: help env sync lock engine demo test test-fast test-engine qa bench \
@@ -58,10 +61,10 @@ image-rebuild: env ## build AGENT's image even if it is there
 	$(BIN)/sanduk build --agent $(AGENT) --force
 
 run: env ## run AGENT on TASK in WORK, in the default mode
-	@$(BIN)/sanduk run --agent $(AGENT) --provider $(PROVIDER) -w $(WORK) $(ARGS) "$$TASK"
+	@$(BIN)/sanduk run --agent $(AGENT) --provider $(PROVIDER) -w "$$WORK" $(ARGS) -- "$$TASK"
 
 run-sealed: env ## the same, sealed whatever the default is
-	@$(BIN)/sanduk run --mode sealed --agent $(AGENT) --provider $(PROVIDER) -w $(WORK) $(ARGS) "$$TASK"
+	@$(BIN)/sanduk run --mode sealed --agent $(AGENT) --provider $(PROVIDER) -w "$$WORK" $(ARGS) -- "$$TASK"
 
 ps: env ## containers of this installation
 	@$(BIN)/sanduk ps

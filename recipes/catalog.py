@@ -54,6 +54,8 @@ def find(spec: str, relative_to: Path | None = None) -> Path:
             path = (relative_to or Path.cwd()) / Path(spec).expanduser()
         except (OSError, RuntimeError) as error:
             raise RecipeError(f"recipe {spec}: {error}") from None
+        if "\0" not in spec and path.is_dir():
+            raise RecipeError(f"recipe {spec}: this is a directory; name the recipe's .json file")
         if "\0" in spec or not path.is_file():
             raise RecipeError(f"recipe {spec}: no such file")
         return path.parent.resolve() / path.name  # a link keeps the name it is called by

@@ -65,7 +65,11 @@ def parse_endpoint(text: str) -> Endpoint:
     if scheme.lower() not in _DEFAULT_PORTS:
         raise InvalidUpstream("the upstream's scheme must be http or https")
     if "@" in rest:
-        raise InvalidUpstream("the upstream may hold no user name or password; the key has a flag")
+        # what stands before the @ may be a secret: it is not repeated
+        raise InvalidUpstream(
+            "the URL may hold no user name or password (user:password@); a key goes into its own "
+            "variable"
+        )
     if "?" in rest or "#" in rest:
         raise InvalidUpstream("the upstream may hold no query and no fragment")
     rest = rest.removesuffix("/")
