@@ -75,6 +75,15 @@ def test_a_value_nested_too_deeply_is_not_shown():
     assert evidence.sentence({"message": value})
 
 
+def test_an_error_of_lists_in_lists_is_survived_at_any_depth():
+    for depth in (100, 900, 100_000):
+        value: object = 1
+        for _ in range(depth):
+            value = [value]
+
+        assert evidence.sentence(value)
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [

@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 from runs.agents import get_agent
 from runs.agents.base import Reader, Trace
 from runs.agents.evidence import ANSWER_CHARS, ERROR_CHARS, TEXT_CHARS
+from runs.agents.registry import BUILT_IN
 
-AGENTS = ("claude", "codex", "pi", "scripted")
+AGENTS = (*BUILT_IN, "scripted")
 
 KINDS = """
     assistant user system result rate_limit_event item.started item.completed error turn.started
     turn.completed turn.failed message_end tool_execution_start tool_execution_end agent_start
     agent_end agent_settled auto_retry_start auto_retry_end text tool problem api_retry init
     permission_denied success tool_use tool_result agent_message command_execution file_change
-    rejected failed stop aborted
+    rejected failed stop aborted turn_usage tool_call turn retry complete max_turns
 """.split()  # noqa: SIM905 - a word a line would be two screens
 KEYS = """
     type subtype message content text item role stopReason errorMessage usage input output
@@ -28,7 +29,7 @@ KEYS = """
     errors permission_denials tool_use_id id name error status exit_code command num_turns
     total_cost_usd api_error_status rate_limit_info resetsAt willRetry aborted success finalError
     attempt maxAttempts args toolName isError ok needs_input rate_limited resets_at detail
-    parent_tool_use_id is_api_error_message
+    parent_tool_use_id is_api_error_message kind tool_name outcome turns cached
 """.split()  # noqa: SIM905 - a word a line would be two screens
 
 scalars = (
@@ -60,13 +61,17 @@ records = st.lists(
 )
 
 
+def check_line(line: Trace) -> None:
+    assert isinstance(line, Trace)
+    assert len(line.text) <= TEXT_CHARS + 100
+    json.dumps([line.text, line.detail], ensure_ascii=False).encode("utf-8")
+    assert "\0" not in line.text + line.detail
+
+
 def check(reader: Reader, given_records: list[dict[str, Any]]) -> None:
     for record in given_records:
         for line in reader.record(record):
-            assert isinstance(line, Trace)
-            assert len(line.text) <= TEXT_CHARS + 100
-            json.dumps([line.text, line.detail], ensure_ascii=False).encode("utf-8")
-            assert "\0" not in line.text + line.detail
+            check_line(line)
         ended = reader.result()
         if ended is None:
             continue
@@ -90,7 +95,8 @@ def test_no_records_make_a_reader_raise(name, given_records):
 @pytest.mark.parametrize("name", AGENTS)
 @given(st.text())
 def test_no_line_makes_a_reader_raise(name, text):
-    assert list(get_agent(name).reader().line(text)) == []
+    for line in get_agent(name).reader().line(text):
+        check_line(line)
 
 
 @pytest.mark.parametrize("name", AGENTS)
