@@ -12,7 +12,6 @@ import asyncio
 import json
 import logging
 import time
-from typing import Any
 
 from relay.admission import Admitted, Gate, Refusal
 from relay.asgi import Headers, Receive, Scope, Send
@@ -21,6 +20,7 @@ from relay.budget import Reservation
 from relay.connection import UpstreamError, UpstreamSilent
 from relay.credential import Credential
 from relay.headers import Outgoing, returning, value_of
+from relay.intake import Buffers, ClientLeft, Intake
 from relay.meter import Meter
 from relay.policy import Policy
 from relay.protocols import dialect
@@ -31,10 +31,6 @@ from relay.spending import Ask, Outcome, Spending
 from relay.upstream import Exchange, UpstreamClient
 
 _log = logging.getLogger(__name__)
-
-
-class ClientLeft(Exception):
-    """The client closed its connection before its answer ended."""
 
 
 class AnswerCut(Exception):
@@ -89,7 +85,7 @@ class Relay:
         self._gate = Gate(policy.provider, token, policy.extra_routes)
         self._outgoing = Outgoing(policy.provider, policy.endpoint.authority, credential)
         self.model_calls = 0  # that went out
-        self._buffered = 0  # request body bytes held by all calls
+        self.buffers = Buffers(policy.max_buffered_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -99,11 +95,6 @@ class Relay:
     async def aclose(self) -> None:
         """Close the connections to the provider."""
         await self.client.aclose()
-
-    def hold(self, size: int) -> bool:
-        """Count body bytes as held; False when that is more than the relay may hold."""
-        self._buffered += size
-        return self._buffered <= self.policy.max_buffered_bytes
 
     def admit(self, scope: Scope, headers: Headers) -> Admitted:
         return self._gate.admit(scope, headers)
@@ -133,10 +124,10 @@ class _Call:
         self._ledger = relay.ledger
         self._scope = scope
         self._receive = receive
+        self._intake = Intake(relay.policy, relay.buffers, receive)
         self._send = send
         self._headers: Headers = list(scope["headers"])
         self._body = b""
-        self._held = 0  # bytes of it counted against the relay's limit
         self._meter: Meter | None = None
         self._ask: Ask | None = None
         self._outcome = Outcome()
@@ -173,7 +164,7 @@ class _Call:
     async def _answer(self) -> None:
         admitted = self._relay.admit(self._scope, self._headers)
         self.record.protocol = admitted.route.protocol
-        self._body = await self._read_body()
+        self._body = await self._intake.read(self._headers, self.record, self._ledger)
         exchange = self._relay.client.exchange()
         gone = asyncio.ensure_future(self._until_gone())
         try:
@@ -229,55 +220,10 @@ class _Call:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    # -- in ----------------------------------------------------------------------------------------
-    async def _read_body(self) -> bytes:
-        limit = self._policy.max_body_bytes
-        declared = value_of(self._headers, b"content-length")
-        if declared.isdigit() and int(declared) > limit:
-            raise _too_large(limit)
-        pieces: list[bytes] = []
-        more = True
-        while more:
-            message = await self._next_message()
-            piece = message.get("body", b"")
-            more = message.get("more_body", False)
-            if not piece:
-                continue
-            self.record.bytes_in += len(piece)
-            if self.record.bytes_in > limit:
-                raise _too_large(limit)
-            if self.record.method == "GET":
-                raise Refusal(400, "framing", "a GET request has no body")
-            self._held += len(piece)
-            if not self._relay.hold(len(piece)):
-                raise Refusal(
-                    503, "buffer", "too many large requests at one time; wait for one to end"
-                )
-            pieces.append(piece)
-            self._ledger.last_activity = time.monotonic()
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    async def _next_message(self) -> Any:
-        seconds = self._policy.body_timeout_s
-        try:
-            async with asyncio.timeout(seconds):
-                message = await self._receive()
-        except TimeoutError:
-            raise Refusal(
-                408,
-                "body-time",
-                f"the request body did not come within {seconds:g} s",
-                ((b"connection", b"close"),),
-            ) from None
-        if message["type"] == "http.disconnect":
-            raise ClientLeft
-        return message
-
     def _let_body_go(self) -> None:
         """Free the request body: an answer may stream for an hour, and there may be many."""
         self._body = b""
-        self._relay.hold(-self._held)
-        self._held = 0
+        self._intake.let_go()
 
     # -- out and back ------------------------------------------------------------------------------
     async def _relay_call(self, exchange: Exchange, admitted: Admitted) -> None:
@@ -397,11 +343,3 @@ class _Call:
             except Exception:  # noqa: BLE001
                 # The answer has been given; whoever reads the ledger must not undo that.
                 _log.exception("the ledger's listener failed on call %d", record.sequence)
-
-
-def _too_large(limit: int) -> Refusal:
-    return Refusal(
-        413,
-        "body-size",
-        f"a request body may have {limit} bytes; a higher --max-body-bytes would allow more",
-    )
