@@ -181,6 +181,46 @@ def test_pi_s_wrapper_leaves_the_models_alone_when_it_has_none(
     assert not (tmp_path / ".pi").exists()
 
 
+# -- prime's wrapper -----------------------------------------------------------------------------
+
+
+def test_prime_s_wrapper_writes_the_models_and_becomes_prime(
+    programs: Path,
+    tmp_path: Path,
+) -> None:
+    program(programs, "prime-agent", 'printf "%s|" "$@"')
+    directory = tmp_path / "home" / "a b"
+    done = run(
+        programs, SHIPPED / "prime" / "sanduk-prime", "--", "-x y", "",
+        HOME=str(tmp_path), PRIME_AGENT_CODING_AGENT_DIR=str(directory),
+        SANDUK_MODELS_JSON='{"a": "\\n"}',
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "--|-x y||")
+    assert (directory / "models.json").read_text() == '{"a": "\\n"}\n'
+
+
+def test_prime_s_wrapper_leaves_the_models_alone_when_it_has_none(
+    programs: Path,
+    tmp_path: Path,
+) -> None:
+    program(programs, "prime-agent", "echo prime")
+    done = run(programs, SHIPPED / "prime" / "sanduk-prime", HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "prime\n")
+    assert not (tmp_path / ".prime").exists()
+
+
+@pytest.mark.parametrize(("given", "seen"), [({}, "1"), ({"UV_OFFLINE": "0"}, "0")])
+def test_prime_s_python_asks_no_package_index_unless_told_to(
+    programs: Path,
+    tmp_path: Path,
+    given: dict[str, str],
+    seen: str,
+) -> None:
+    program(programs, "prime-agent", 'echo "$UV_OFFLINE"')
+    done = run(programs, SHIPPED / "prime" / "sanduk-prime", HOME=str(tmp_path), **given)
+    assert (done.returncode, done.stdout) == (0, f"{seen}\n")
+
+
 # -- engine-up -----------------------------------------------------------------------------------
 
 DOCKER_THAT_HAS_ALL = 'case "$1" in version) echo 99.0 ;; image) exit 0 ;; *) exit 9 ;; esac'
@@ -272,7 +312,7 @@ def test_the_shell_scripts_are_clean() -> None:
         SCRIPTS / "engine-up",
         SCRIPTS / "engine-down",
         *package.glob("steps/*.sh"),
-        package / "shipped" / "pi" / "sanduk-pi",
+        *package.glob("shipped/*/sanduk-*"),
     ]
     done = subprocess.run([shellcheck, *scripts], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
