@@ -12,7 +12,7 @@ override WORK := $(value WORK)
 export TASK WORK
 
 .DEFAULT_GOAL := help
-.PHONY: help env sync lock engine demo test test-fast test-engine qa bench \
+.PHONY: help env sync lock engine demo test test-fast test-engine test-live qa bench \
 	image image-rebuild run run-sealed ps logs stop clean distclean
 
 help: ## this list
@@ -38,11 +38,14 @@ test: env ## everything the tests need, then all tests
 	$(PYTEST)
 
 test-fast: env ## the tests that need no engine, no key and no network
-	$(PYTEST) -m "not engine"
+	$(PYTEST) -m "not engine and not live"
 
 test-engine: env ## the tests that need a container engine
 	@scripts/engine-up --podman
-	$(PYTEST) -m engine
+	$(PYTEST) -m "engine and not live"
+
+test-live: env ## the tests that ask real models; each says which variable it waits for
+	$(PYTEST) -m live tests/live
 
 qa: env ## format, lint, types, import contracts, migrations
 	$(BIN)/ruff format --check .
