@@ -27,7 +27,7 @@ PREFIX = "sanduk-test-"
 ROOTLESS = f"{PREFIX}{os.getpid()}"  # sessions may run side by side
 WRAPPER = """#!/bin/sh
 case "$1" in start) ;; *) cd / ;; esac
-exec setpriv --reuid {uid} --regid {gid} --init-groups env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
+exec {become} env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
     HOME={home} XDG_RUNTIME_DIR={home}/run podman "$@"
 """
 
@@ -126,17 +126,47 @@ def require_build(bench: Bench) -> None:
 def require_podman() -> None:
     if shutil.which("podman") is None:
         pytest.skip("podman is not installed")
+
+
+def require_rootful_podman() -> None:
+    require_podman()
     if os.geteuid() != 0:
-        pytest.skip("the Podman suites switch users: they need root")
+        pytest.skip("a rootful Podman needs root")
+
+
+def rootless_user() -> pwd.struct_passwd:
+    """Who the rootless suites run as: a user made for them, or whoever runs the tests."""
+    return pwd.getpwuid(os.geteuid()) if os.geteuid() else pwd.getpwnam(ROOTLESS)
 
 
 @pytest.fixture(scope="session")
 def rootless_home() -> Iterator[Path]:
-    """A normal user with a range of user ids, made for this session."""
+    """The home of a normal user with a range of user ids and a Podman store of its own."""
     require_podman()
-    for tool in ("useradd", "newuidmap", "setpriv"):
+    for tool in ("newuidmap", *(() if os.geteuid() else ("useradd", "setpriv"))):
         if shutil.which(tool) is None:
             pytest.skip(f"a rootless Podman needs {tool}")
+    if os.geteuid() == 0:
+        yield from home_of_a_new_user()
+        return
+    name = rootless_user().pw_name
+    if not any(
+        line.startswith(f"{name}:") for line in Path("/etc/subuid").read_text().splitlines()
+    ):
+        pytest.skip(f"a rootless Podman needs a range of user ids for {name} in /etc/subuid")
+    with tempfile.TemporaryDirectory(prefix="sanduk-podman-") as folder:
+        home = Path(folder)
+        prepare_rootless(home)
+        try:
+            yield home
+        finally:
+            told(str(home / "podman"), "rm", "--all", "--force", "--time", "0")
+            # layers belong to the user ids of the range
+            told(str(home / "podman"), "unshare", "rm", "-rf", str(home / ".local"))
+            told(str(home / "podman"), "system", "migrate")
+
+
+def home_of_a_new_user() -> Iterator[Path]:
     for user in pwd.getpwall():
         pid = user.pw_name.removeprefix(PREFIX)
         if user.pw_name.startswith(PREFIX) and not Path("/proc", pid).exists():
@@ -144,22 +174,33 @@ def rootless_home() -> Iterator[Path]:
     made = told("useradd", "--create-home", ROOTLESS)
     assert made.returncode == 0, made.stderr
     try:
-        user = pwd.getpwnam(ROOTLESS)
-        home = Path(user.pw_dir)
-        (home / "run").mkdir(mode=0o700)
-        os.chown(home / "run", user.pw_uid, user.pw_gid)
-        home.chmod(0o755)
-        # Without /dev/fuse, or a kernel that podman trusts, it would copy whole images (vfs).
-        settings = home / ".config" / "containers"
-        settings.mkdir(parents=True)
-        (settings / "storage.conf").write_text('[storage]\ndriver = "overlay"\n')
-        wrapper = home / "podman"
-        wrapper.write_text(WRAPPER.format(uid=user.pw_uid, gid=user.pw_gid, home=home))
-        wrapper.chmod(0o755)
-        give_image(str(wrapper))
+        home = Path(rootless_user().pw_dir)
+        prepare_rootless(home)
         yield home
     finally:
         remove_user(ROOTLESS)
+
+
+def prepare_rootless(home: Path) -> None:
+    """Give a home the place, the settings, the command and the image a rootless Podman needs."""
+    home.chmod(0o755)
+    # Without /dev/fuse, or a kernel that podman trusts, it would copy whole images (vfs).
+    settings = home / ".config" / "containers"
+    settings.mkdir(parents=True)
+    (settings / "storage.conf").write_text('[storage]\ndriver = "overlay"\n')
+    give_image(str(rootless_command(home)))
+
+
+def rootless_command(home: Path) -> Path:
+    """The command that is Podman with this home, as the user of the rootless suites."""
+    user = rootless_user()
+    become = f"setpriv --reuid {user.pw_uid} --regid {user.pw_gid} --init-groups"
+    (home / "run").mkdir(mode=0o700)
+    os.chown(home / "run", user.pw_uid, user.pw_gid)
+    wrapper = home / "podman"
+    wrapper.write_text(WRAPPER.format(become="" if os.geteuid() else become, home=home))
+    wrapper.chmod(0o755)
+    return wrapper
 
 
 def remove_user(name: str) -> None:
@@ -192,13 +233,13 @@ def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
             require_docker()
             engine = Docker()
         elif request.param == "podman":
-            require_podman()
+            require_rootful_podman()
             give_image("podman")
             engine = Podman()
         else:
             home = request.getfixturevalue("rootless_home")
             engine = RootlessPodman(home / "podman")
-            user = pwd.getpwnam(ROOTLESS)
+            user = rootless_user()
             uid, gid = user.pw_uid, user.pw_gid
             # The checkout may lie where the other user cannot look.
             profile = ground / "seccomp.json"

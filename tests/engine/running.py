@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import recipes
-from tests.engine.engine_fixtures import require_docker, require_podman, told
+from tests.engine.engine_fixtures import require_docker, require_rootful_podman, told
 
 SANDUK = Path(sys.executable).with_name("sanduk")
 SCRIPTED = str(Path(__file__).parents[1] / "fake_agent" / "sanduk_scripted" / "scripted.json")
@@ -343,7 +343,7 @@ def docker_ready() -> Path:
 
 @pytest.fixture(scope="session")
 def podman_ready(docker_ready: Path) -> Path:
-    require_podman()
+    require_rootful_podman()
     give_images("podman", "link", SCRIPTED)
     return _known("podman")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from runs.engines import arguments
-from tests.engine.engine_fixtures import ROOTLESS, WRAPPER, told
+from tests.engine.engine_fixtures import rootless_command, rootless_user, told
 from tests.engine.running import (
     DONE,
     SCRIPTED,
@@ -61,19 +61,17 @@ def rootless_images(agent_images: None, rootless_home: Path) -> Path:
 @pytest.fixture(scope="session")
 def unconfigured_home(docker_ready: Path, rootless_home: Path) -> Iterator[Path]:
     """Another home of that user, with podman as it is by itself: it may copy whole images."""
-    user = pwd.getpwnam(ROOTLESS)
+    user = rootless_user()
     home = rootless_home / "plain"
-    for folder in (home, home / "run"):
-        folder.mkdir(mode=0o700)
-        os.chown(folder, user.pw_uid, user.pw_gid)
-    wrapper = home / "podman"
-    wrapper.write_text(WRAPPER.format(uid=user.pw_uid, gid=user.pw_gid, home=home))
-    wrapper.chmod(0o755)
+    home.mkdir(mode=0o700)
+    os.chown(home, user.pw_uid, user.pw_gid)
+    wrapper = rootless_command(home)
     try:
         give_images(str(wrapper), "link", SCRIPTED)
         yield home
     finally:
         told(str(wrapper), "rm", "--all", "--force", "--time", "0")
+        told(str(wrapper), "unshare", "rm", "-rf", str(home / ".local"))
         told(str(wrapper), "system", "migrate")
         shutil.rmtree(home, ignore_errors=True)
 
@@ -88,7 +86,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Installation]:
 @pytest.fixture
 def rootless(rootless_images: Path) -> Iterator[Installation]:
     with installed("podman") as made:
-        become(made, pwd.getpwnam(ROOTLESS), rootless_images)
+        become(made, rootless_user(), rootless_images)
         yield made
 
 
@@ -104,6 +102,10 @@ def become(made: Installation, user: pwd.struct_passwd, home: Path) -> None:
     The user gets no right that others have not: an interpreter that lies where only root looks is
     shown at its place in mounts of the command's own.
     """
+    made.environment |= {"HOME": str(home), "XDG_RUNTIME_DIR": f"{home}/run"}
+    made.cli = str(home / "podman")
+    if os.geteuid():
+        return
     for folder in (made.ground, *made.ground.iterdir()):
         os.chown(folder, user.pw_uid, user.pw_gid)
     if closed := first_closed(Path(arguments.SECCOMP_PROFILE)):
@@ -117,13 +119,11 @@ def become(made: Installation, user: pwd.struct_passwd, home: Path) -> None:
         *(show if hidden else ()),
         "setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--init-groups",
     )  # fmt: skip
-    made.environment |= {"HOME": str(home), "XDG_RUNTIME_DIR": f"{home}/run"}
-    made.cli = str(home / "podman")
 
 
 @pytest.mark.podman
 def test_a_normal_user_needs_no_configuration_of_podman(unconfigured_home: Path):
-    user = pwd.getpwnam(ROOTLESS)
+    user = rootless_user()
     with installed("podman") as made:
         become(made, user, unconfigured_home)
         made.work.mkdir()
@@ -146,7 +146,7 @@ def test_it_works_sealed_and_its_work_is_real(place: Installation, agent: str):
 def test_it_works_sealed_for_a_normal_user_without_root(rootless: Installation):
     works_sealed(rootless, "pi")
 
-    assert rootless.home.stat().st_uid == pwd.getpwnam(ROOTLESS).pw_uid
+    assert rootless.home.stat().st_uid == rootless_user().pw_uid
 
 
 def works_sealed(place: Installation, agent: str) -> None:
