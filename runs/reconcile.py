@@ -8,6 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Sum
 
 from runs import box, leftovers, report, retention
 from runs.engines import get_engine
@@ -142,8 +145,27 @@ def _end(run: Run) -> bool:
                 Run.objects.filter(pk=run.pk).update(displaced_report="")
         except OSError:
             pass  # the directory is gone, or not ours any more: the row still names the file
-    if not Run.objects.end_lost(run, "the process that executed it is gone"):
+    lost = "the process that executed it is gone"
+    if not Run.objects.end_lost(run, lost, **_spent_so_far(run)):
         return False
     run.refresh_from_db()
     run_ended.send(sender=Run, run=run)
     return True
+
+
+def _spent_so_far(run: Run) -> dict[str, Any]:
+    """What the calls that were written down came to: the executor took its own sum with it.
+
+    It is a lower bound: calls may have been under way.
+    """
+    relayed = run.mode in ("sealed", "key-safe") and run.started_at is not None
+    if not (relayed and run.provider):
+        return {}
+    names = ("cost_usd", "input_tokens", "output_tokens")
+    sums = run.calls.aggregate(**{name: Sum(name, default=0) for name in names})
+    return {
+        "spent_usd": sums["cost_usd"],
+        "spent_tokens": sums["input_tokens"] + sums["output_tokens"],
+        "spent_is_lower_bound": True,
+        "calls_clamped": run.calls.filter(clamped=True).count(),
+    }

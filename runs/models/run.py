@@ -113,10 +113,10 @@ class RunQuerySet(models.QuerySet["Run"]):
             )
         )
 
-    def end_lost(self, run: Run, reason: str) -> bool:
+    def end_lost(self, run: Run, reason: str, **facts: Any) -> bool:
         """End a run whose owner is gone, unless its lease moved since `run` was read.
 
-        A run that already knew its outcome keeps it; any other ends `interrupted`.
+        A run that already knew its outcome keeps it; any other ends `interrupted`, with `facts`.
         """
         outcome = run.outcome or Outcome.INTERRUPTED
         return bool(
@@ -130,6 +130,7 @@ class RunQuerySet(models.QuerySet["Run"]):
                 ended_at=clock.now(),
                 lease_owner="",
                 lease_until=None,
+                **({} if run.outcome else facts),
             )
         )
 
