@@ -6,16 +6,16 @@ import json
 import os
 import socket
 import subprocess
-import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recipes import BuildContext, image_tag, load, render
+from tests.recipes.answering import answering
 from tests.recipes.conftest import Write
 
 pytestmark = pytest.mark.engine
@@ -158,39 +158,16 @@ def test_a_shipped_agent_starts_as_any_uid(agent: str, tmp_path: Path) -> None:
 # -- the link ------------------------------------------------------------------------------------
 
 
-@contextmanager
-def answering(server: socket.socket, answer: bytes) -> Iterator[None]:
-    def serve() -> None:
-        while True:
-            try:
-                client, _ = server.accept()
-            except OSError:
-                return
-            with client, suppress(OSError):
-                client.recv(4096)
-                client.sendall(answer)
-
-    server.listen()
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown(socket.SHUT_RDWR)
-        server.close()
-        thread.join(5)
-
-
 @pytest.fixture
 def relay_socket(tmp_path: Path) -> Iterator[Path]:
     """A socket of another uid in a 0700 directory that answers 401, like a relay."""
     tmp_path.chmod(0o700)
     path = tmp_path / "r.sock"
-    server = socket.socket(socket.AF_UNIX)
-    server.bind(str(path))
-    path.chmod(0o666)
-    with answering(server, b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n"):
-        yield path
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        path.chmod(0o666)
+        with answering(server, b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n"):
+            yield path
 
 
 @contextmanager
@@ -232,6 +209,7 @@ def test_the_link_finds_no_way_out_of_no_network_and_the_holes_of_an_internal_on
     server.bind((gateway, 0))
     order = {"host_addresses": [gateway], "host_ports": [server.getsockname()[1]]}
     with (
+        server,
         answering(server, b"hello"),
         linked(tag, relay_socket, "none", **order) as (sealed, found),
         linked(tag, relay_socket, name, **order) as (leaky, hole),
@@ -263,13 +241,17 @@ def test_a_link_prints_one_line_and_forwards_to_both_sockets(
         "s = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)\n"
         "s.sendall(b'GET / HTTP/1.1\\r\\n\\r\\n'); print(s.recv(99)[:12])"
     )
+    end = fetch.replace("GET / HTTP/1.1", "LATE").replace("; print", "; s.shutdown(1); print")
     door = {"limit_s": 60, "egress_socket": "/run/relay.sock"}
     with linked(tag, relay_socket, "none", **door) as (process, _):
         (container,) = docker("ps", "--quiet", "--filter", f"label={LABEL}").stdout.split()
+        joined = ["--network", f"container:{container}", "--entrypoint", "/usr/bin/python3"]
         for port in ("8080", "3128"):
-            joined = ["--network", f"container:{container}", "--entrypoint", "/usr/bin/python3"]
             done = docker("run", *HARDENED, *ANY_UID, *joined, tag, "-c", fetch, port)
             assert done.stdout == "b'HTTP/1.1 401'\n"
+        # whoever has said everything still hears what comes late out of a tunnel
+        done = docker("run", *HARDENED, *ANY_UID, *joined, tag, "-c", end, "3128")
+        assert done.stdout == "b'HTTP/1.1 401'\n"
         # Zombies would count against the link's process limit.
         states = docker("top", container, "-o", "pid,stat").stdout.splitlines()[1:]
         assert not [state for state in states if state.split()[1].startswith("Z")]

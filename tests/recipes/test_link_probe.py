@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import socket
 import subprocess
@@ -10,25 +10,42 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from recipes.catalog import SHIPPED
+from tests.recipes.answering import answering
 
 PROGRAM = SHIPPED / "link" / "link.py"
 
 
 @pytest.fixture(scope="module")
-def link() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("link", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def modules() -> Iterator[dict[str, ModuleType]]:
+    """The program and what it loads, found as in its image: beside it."""
+    names = ("link", "probe", "namespace")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(PROGRAM.parent)
+        yield {name: importlib.import_module(name) for name in names}
+    for name in names:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def link(modules: dict[str, ModuleType]) -> ModuleType:
+    return modules["link"]
+
+
+@pytest.fixture
+def probe(modules: dict[str, ModuleType]) -> ModuleType:
+    return modules["probe"]
+
+
+@pytest.fixture
+def namespace(modules: dict[str, ModuleType]) -> ModuleType:
+    return modules["namespace"]
 
 
 @contextmanager
@@ -37,26 +54,8 @@ def listening(family: int = socket.AF_INET, answer: bytes | None = None) -> Iter
     with socket.socket(family) as server:
         server.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
         server.listen()
-
-        def serve() -> None:
-            while True:
-                try:
-                    client, _ = server.accept()
-                except OSError:
-                    return
-                with client, suppress(OSError):  # a probe may be gone before it is answered
-                    client.recv(4096)
-                    client.sendall(answer or b"")
-
-        if answer is not None:
-            thread = threading.Thread(target=serve)
-            thread.start()
-        try:
+        with nullcontext() if answer is None else answering(server, answer):
             yield server.getsockname()[1]
-        finally:
-            server.shutdown(socket.SHUT_RDWR)
-            if answer is not None:
-                thread.join(5)
 
 
 def free_port() -> int:
@@ -79,10 +78,10 @@ def order(**keys: Any) -> dict[str, Any]:
     }
 
 
-def test_open_and_closed_ports_are_told_apart(link: ModuleType) -> None:
+def test_open_and_closed_ports_are_told_apart(probe: ModuleType) -> None:
     closed = free_port()
     with listening() as port:
-        first, second = link.connect_all([("127.0.0.1", port), ("127.0.0.1", closed)])
+        first, second = probe.connect_all([("127.0.0.1", port), ("127.0.0.1", closed)])
     assert first == {"address": "127.0.0.1", "port": port, "open": True, "error": None}
     assert second == {
         "address": "127.0.0.1",
@@ -92,21 +91,23 @@ def test_open_and_closed_ports_are_told_apart(link: ModuleType) -> None:
     }
 
 
-def test_a_port_over_ipv6_is_found(link: ModuleType) -> None:
+def test_a_port_over_ipv6_is_found(probe: ModuleType) -> None:
     with listening(socket.AF_INET6) as port:
-        (found,) = link.connect_all([("::1", port)])
+        (found,) = probe.connect_all([("::1", port)])
     assert found["open"] is True
 
 
 @pytest.mark.parametrize(
     "address", ["localhost", "", "127.0.0.1.5", "fe80::1%none0", "::g", "a\0b"]
 )
-def test_what_is_no_address_is_recorded_and_never_looked_up(link: ModuleType, address: str) -> None:
-    (found,) = link.connect_all([(address, 80)])
+def test_what_is_no_address_is_recorded_and_never_looked_up(
+    probe: ModuleType, address: str
+) -> None:
+    (found,) = probe.connect_all([(address, 80)])
     assert found == {"address": address, "port": 80, "open": False, "error": "EINVAL"}
 
 
-def test_silent_ports_cost_one_limit_all_together(link: ModuleType) -> None:
+def test_silent_ports_cost_one_limit_all_together(probe: ModuleType) -> None:
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -117,7 +118,7 @@ def test_silent_ports_cost_one_limit_all_together(link: ModuleType) -> None:
             each.connect_ex(("127.0.0.1", port))
         time.sleep(0.05)
         started = time.monotonic()
-        found = link.connect_all([("127.0.0.1", port)] * 100, limit_s=0.2)
+        found = probe.connect_all([("127.0.0.1", port)] * 100, limit_s=0.2)
         took = time.monotonic() - started
         for each in queued:
             each.close()
@@ -125,22 +126,24 @@ def test_silent_ports_cost_one_limit_all_together(link: ModuleType) -> None:
     assert 0.15 < took < 1
 
 
-def test_more_targets_than_a_batch_are_all_tried(link: ModuleType) -> None:
+def test_more_targets_than_a_batch_are_all_tried(probe: ModuleType) -> None:
     with listening() as port:
-        found = link.connect_all([("127.0.0.1", free_port())] * link.BATCH + [("127.0.0.1", port)])
-    assert len(found) == link.BATCH + 1
+        found = probe.connect_all(
+            [("127.0.0.1", free_port())] * probe.BATCH + [("127.0.0.1", port)]
+        )
+    assert len(found) == probe.BATCH + 1
     assert found[-1]["open"] is True
 
 
-def test_interfaces_are_those_of_this_machine(link: ModuleType) -> None:
-    found = {each["name"]: each for each in link.interfaces()}
+def test_interfaces_are_those_of_this_machine(namespace: ModuleType) -> None:
+    found = {each["name"]: each for each in namespace.interfaces()}
     assert set(found) == {name for _, name in socket.if_nameindex()}
     assert found["lo"]["up"] is True
     assert "127.0.0.1" in found["lo"]["addresses"]
 
 
 def test_a_default_route_is_read_from_the_kernel_s_table(
-    link: ModuleType, monkeypatch: pytest.MonkeyPatch
+    namespace: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     header = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT"
     tables = {
@@ -156,9 +159,9 @@ def test_a_default_route_is_read_from_the_kernel_s_table(
             f"{'0' * 31}1 80 {'0' * 32} 00 {'0' * 32} 0 2 0 80200001 lo",
         ],
     }
-    monkeypatch.setattr(link, "_lines", lambda path: tables[path])
-    monkeypatch.setattr(link.os.path, "exists", lambda path: True)
-    assert link.routes() == {
+    monkeypatch.setattr(namespace, "_lines", lambda path: tables[path])
+    monkeypatch.setattr(namespace.os.path, "exists", lambda path: True)
+    assert namespace.routes() == {
         "v4": [
             {"interface": "eth0", "destination": "0.0.0.0/0", "gateway": "172.17.0.1"},
             {"interface": "eth0", "destination": "172.17.0.0/16", "gateway": "0.0.0.0"},  # noqa: S104
@@ -168,15 +171,15 @@ def test_a_default_route_is_read_from_the_kernel_s_table(
 
 
 def test_a_missing_table_is_not_an_empty_one(
-    link: ModuleType, monkeypatch: pytest.MonkeyPatch
+    namespace: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "_lines", lambda path: [])
-    monkeypatch.setattr(link.os.path, "exists", lambda path: False)
-    assert link.routes() == {"v4": None, "v6": None}
+    monkeypatch.setattr(namespace, "_lines", lambda path: [])
+    monkeypatch.setattr(namespace.os.path, "exists", lambda path: False)
+    assert namespace.routes() == {"v4": None, "v6": None}
 
 
 def test_families_that_open_are_told_from_those_that_do_not(
-    link: ModuleType, monkeypatch: pytest.MonkeyPatch
+    probe: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = socket.socket
 
@@ -185,34 +188,34 @@ def test_families_that_open_are_told_from_those_that_do_not(
             raise PermissionError(1, "no")
         return real(socket.AF_INET if family in (2, 17) else socket.AF_UNIX)
 
-    monkeypatch.setattr(link.socket, "socket", socket_of)
-    found = link.families()
+    monkeypatch.setattr(probe.socket, "socket", socket_of)
+    found = probe.families()
     assert found["AF_INET"] is True
     assert found["AF_NETLINK"] is False
     assert found["AF_PACKET"] is True  # by its second type
-    assert len(found) == len(link.FAMILIES) == 13
+    assert len(found) == len(probe.FAMILIES) == 13
 
 
-def test_vsock_says_why_it_could_not(link: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vsock_says_why_it_could_not(probe: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*args: int) -> socket.socket:
         raise PermissionError(1, "no")
 
-    monkeypatch.setattr(link.socket, "socket", refused)
-    assert link.vsock() == {"open": False, "error": "EPERM"}
+    monkeypatch.setattr(probe.socket, "socket", refused)
+    assert probe.vsock() == {"open": False, "error": "EPERM"}
 
 
-def test_a_name_that_resolves_is_found_out(link: ModuleType) -> None:
-    found = link.Lookup("localhost").wait()
+def test_a_name_that_resolves_is_found_out(probe: ModuleType) -> None:
+    found = probe.Lookup("localhost").wait()
     assert (found["resolved"], found["error"]) == (True, None)
 
 
 def test_a_resolver_that_does_not_answer_is_not_waited_for(
-    link: ModuleType, monkeypatch: pytest.MonkeyPatch
+    probe: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = threading.Event()
-    monkeypatch.setattr(link.socket, "getaddrinfo", lambda *args: release.wait(10))
-    monkeypatch.setattr(link, "DNS_LIMIT_S", 0.1)
-    lookup = link.Lookup("x.invalid")
+    monkeypatch.setattr(probe.socket, "getaddrinfo", lambda *args: release.wait(10))
+    monkeypatch.setattr(probe, "DNS_LIMIT_S", 0.1)
+    lookup = probe.Lookup("x.invalid")
     found = lookup.wait()
     assert (found["resolved"], found["error"]) == (False, "timeout")
     assert 50 < found["ms"] < 5000
@@ -221,13 +224,13 @@ def test_a_resolver_that_does_not_answer_is_not_waited_for(
 
 
 def test_a_failed_look_up_names_its_error(
-    link: ModuleType, monkeypatch: pytest.MonkeyPatch
+    probe: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*args: object) -> None:
         raise socket.gaierror(socket.EAI_AGAIN, "later")
 
-    monkeypatch.setattr(link.socket, "getaddrinfo", fails)
-    found = link.Lookup("x.invalid").wait()
+    monkeypatch.setattr(probe.socket, "getaddrinfo", fails)
+    found = probe.Lookup("x.invalid").wait()
     assert (found["resolved"], found["error"]) == (False, "EAI_AGAIN")
 
 
@@ -242,29 +245,29 @@ def test_a_failed_look_up_names_its_error(
     ],
 )
 def test_the_relay_s_answer_without_a_token_is_recorded(
-    link: ModuleType, answer: bytes, status: int | None, error: str | None
+    probe: ModuleType, answer: bytes, status: int | None, error: str | None
 ) -> None:
     with listening(answer=answer) as port:
-        found = link.relay(port)
+        found = probe.relay(port)
     assert (found["status_without_token"], found["error"]) == (status, error)
 
 
-def test_a_relay_that_never_listens_is_given_up(link: ModuleType) -> None:
+def test_a_relay_that_never_listens_is_given_up(probe: ModuleType) -> None:
     started = time.monotonic()
-    assert link.relay(free_port(), limit_s=0.2)["error"] == "ECONNREFUSED"
+    assert probe.relay(free_port(), limit_s=0.2)["error"] == "ECONNREFUSED"
     assert time.monotonic() - started < 2
 
 
-def test_a_relay_that_says_nothing_is_given_up(link: ModuleType) -> None:
+def test_a_relay_that_says_nothing_is_given_up(probe: ModuleType) -> None:
     with listening() as port:
-        assert link.relay(port, limit_s=0.2)["error"] == "timeout"
+        assert probe.relay(port, limit_s=0.2)["error"] == "timeout"
 
 
 def test_the_probe_records_everything_in_one_object(
-    link: ModuleType, monkeypatch: pytest.MonkeyPatch
+    link: ModuleType, probe: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "METADATA", "127.0.0.1")  # a test asks nobody outside
-    monkeypatch.setattr(link.socket, "getaddrinfo", lambda *args: [])
+    monkeypatch.setattr(probe, "METADATA", "127.0.0.1")  # a test asks nobody outside
+    monkeypatch.setattr(probe.socket, "getaddrinfo", lambda *args: [])
     with listening(answer=b"HTTP/1.1 401 No\r\n\r\n") as port:
         asked = order(
             port=port,
@@ -272,7 +275,9 @@ def test_the_probe_records_everything_in_one_object(
             host_ports=[port, free_port()],
             neighbours=[["127.0.0.1", port]],
         )
-        found = json.loads(json.dumps(link.probe(link.Order(json.dumps(asked)))))
+        read = link.Order(json.dumps(asked))
+        given = (read.host, read.neighbours, read.name, read.port)
+        found = json.loads(json.dumps(probe.probe(*given)))
     assert set(found) == {
         "interfaces", "routes", "host", "neighbours", "metadata", "ipv6", "families", "vsock",
         "netns", "relay", "dns", "ms",
@@ -290,8 +295,8 @@ def test_the_probe_records_everything_in_one_object(
 def test_the_forwarder_has_a_time_limit_and_no_delay(link: ModuleType) -> None:
     command = link.forward(8080, "/run/relay.sock", 60)
     assert command[:3] == ["/usr/bin/timeout", "60", "/usr/bin/socat"]
-    assert command[3].startswith("TCP-LISTEN:8080,bind=127.0.0.1,fork,reuseaddr,nodelay,")
-    assert command[4] == "UNIX-CONNECT:/run/relay.sock"
+    assert command[-2].startswith("TCP-LISTEN:8080,bind=127.0.0.1,fork,reuseaddr,nodelay,")
+    assert command[-1] == "UNIX-CONNECT:/run/relay.sock"
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "recipes/shipped/pi/sanduk-pi",
         "recipes/shipped/link.json",
         "recipes/shipped/link/link.py",
+        "recipes/shipped/link/namespace.py",
+        "recipes/shipped/link/probe.py",
         "recipes/steps/agent-user.sh",
         "recipes/steps/open-home.sh",
     ],
