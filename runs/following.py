@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from runs import clock
 from runs.agents.base import Trace
 from runs.engines.base import ContainerState, Engine, EngineError
+from runs.hidden import Hiding
 from runs.link import pipes
 from runs.stream import Lines, Listener, OutputLog
 
@@ -22,6 +23,7 @@ class Following:
     on_error_line: gets each line of standard error.
     on_silence: awaited beside each question that follows the end of the output.
     hurry: once set, an engine that does not answer is not waited for.
+    hiding: takes keys out of everything that is printed.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class Following:
         on_error_line: Callable[[str], None],
         on_silence: Callable[[], Awaitable[None]],
         hurry: asyncio.Event,
+        hiding: Hiding,
     ) -> None:
         self.last_seen = clock.monotonic()
         self.started = False
@@ -42,6 +45,7 @@ class Following:
         self._on_trace, self._on_error_line = on_trace, on_error_line
         self._on_silence = on_silence
         self._hurry = hurry
+        self._hiding = hiding
 
     async def to_the_end(self, container: str) -> ContainerState | None:
         """Start it and read until the engine says it has ended.
@@ -80,9 +84,8 @@ class Following:
                 await asyncio.sleep(1)
 
     async def _read(self, stream: asyncio.StreamReader) -> None:
-        lines = Lines()
-        while data := await stream.read(PIECE):
-            self.last_seen = clock.monotonic()
+        lines, hiding = Lines(), self._hiding.stream()
+        async for data in self._pieces(stream, hiding):
             self._log.write(data)
             for line, cut in lines.feed(data):
                 self._hear(line, cut=cut)
@@ -93,10 +96,17 @@ class Following:
         for trace in self._listener.hear(line, cut=cut):
             self._on_trace(trace)
 
-    async def _read_errors(self, stream: asyncio.StreamReader) -> None:
-        lines = Lines(limit=ERROR_LINE_MAX)
+    async def _pieces(self, stream: asyncio.StreamReader, hiding: Hiding) -> AsyncIterator[bytes]:
+        """What is printed, as it comes, without keys."""
         while data := await stream.read(PIECE):
             self.last_seen = clock.monotonic()
+            yield hiding.feed(data)
+            self._hiding.found |= hiding.found
+        yield hiding.rest()
+
+    async def _read_errors(self, stream: asyncio.StreamReader) -> None:
+        lines, hiding = Lines(limit=ERROR_LINE_MAX), self._hiding.stream()
+        async for data in self._pieces(stream, hiding):
             for line, _ in lines.feed(data):
                 self._note_error(line)
         for line, _ in lines.rest():

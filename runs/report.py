@@ -5,10 +5,11 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runs import tree
 from runs.agents.base import REPORT_NAME
+from runs.hidden import Hiding
 from runs.models import Run
 
 INSTRUCTION = (
@@ -27,6 +28,15 @@ class Report:
     sha256: str = ""  # of the whole file as read; of the kept part when it was cut
     size: int | None = None
     note: str = ""
+
+
+def hidden(found: Report, hiding: Hiding) -> Report:
+    """The report without keys. The file itself is the person's, and stays as it is."""
+    text = hiding.text(found.text)
+    if text == found.text:
+        return found
+    # another digest than the file's: what is not stored whole is never taken for a copy
+    return replace(found, text=text, sha256=hashlib.sha256(text.encode()).hexdigest())
 
 
 def with_instruction(task: str) -> str:

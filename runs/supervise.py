@@ -8,6 +8,7 @@ marked ended.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from django.db import DatabaseError
 
 import relay
 from relay import CallRecord, EgressAttempt, Ledger
-from runs import clock, link, report, seal
+from runs import clock, keys, link, report, seal
 from runs.agents.base import Trace
 from runs.box import Box
 from runs.console import Console
@@ -25,6 +26,7 @@ from runs.ending import Ending
 from runs.engines.base import LABEL_INSTALL, LABEL_RUN, ContainerState, EngineError
 from runs.engines.failures import why_not_started
 from runs.following import Following
+from runs.hidden import Hiding
 from runs.holdings import Holdings
 from runs.installation import install_id, run_directory
 from runs.models import Run
@@ -71,6 +73,7 @@ class Supervision:
         self._log = OutputLog(run_directory(run.uid) / "output.log")
         self._starting: Starting | None = None
         self._container = ""
+        self._hiding = Hiding(_keys(plan))
         self._following = Following(
             plan.engine,
             self._listener,
@@ -79,6 +82,7 @@ class Supervision:
             on_error_line=lambda text: recorder.event("stderr", text),
             on_silence=self._ask_link,
             hurry=self._hurry,
+            hiding=self._hiding,
         )
 
     # -- what may end it from outside ---------------------------------------------------------
@@ -187,6 +191,8 @@ class Supervision:
             ending.report = await asyncio.to_thread(self._collect_report)
             if ending.report.note:
                 self.trace(Trace("note", f"report: {ending.report.note}"))
+        if self._hiding.found:
+            self.trace(Trace("note", "a key stood in what the agent wrote; it is not kept"))
         return ending
 
     def _why_not_started(self, state: ContainerState | None) -> str:
@@ -204,7 +210,7 @@ class Supervision:
         found = report.collect(workspace, limit=settings.SANDUK_REPORT_MAX_BYTES)
         if found.state == Run.Report.MISSING and not self.plan.order.report_instruction:
             return report.Report(Run.Report.NONE)  # nobody asked for one
-        return found
+        return report.hidden(found, self._hiding)
 
     # -- watching -----------------------------------------------------------------------------
     async def _watch(self, container: str) -> ContainerState | None:
@@ -320,6 +326,15 @@ class Supervision:
             raise self._halted or Halted("interrupted", "stopped")
         finally:
             halted.cancel()
+
+
+def _keys(plan: Plan) -> list[str]:
+    """Every key that this run could have come across."""
+    found = keys.held_keys()
+    if plan.provider is not None and plan.provider.key_env:
+        with contextlib.suppress(Refusal):  # a key that cannot be read cannot get out
+            found.append(keys.value_of(plan.provider.key_env))
+    return found
 
 
 def _exhausted(ledger: Ledger) -> str:
