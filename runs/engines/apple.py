@@ -119,11 +119,7 @@ class Apple(Engine):
         )
 
     async def require_local(
-        self,
-        facts: EngineFacts | None = None,
-        *,
-        directory: Path | None = None,
-        labels: Mapping[str, str] | None = None,
+        self, *, directory: Path | None = None, labels: Mapping[str, str] | None = None
     ) -> None:
         raise EngineUnavailable(
             "Apple's container is a virtual machine: no socket of this Mac can be mounted in it,"

@@ -148,11 +148,7 @@ class Engine(ABC):
 
     @abstractmethod
     async def require_local(
-        self,
-        facts: EngineFacts | None = None,
-        *,
-        directory: Path | None = None,
-        labels: Mapping[str, str] | None = None,
+        self, *, directory: Path | None = None, labels: Mapping[str, str] | None = None
     ) -> None:
         """Raise EngineUnavailable when a relayed run cannot work on this daemon.
 

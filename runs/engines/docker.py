@@ -92,11 +92,7 @@ class Docker(CliEngine):
         )
 
     async def require_local(
-        self,
-        facts: EngineFacts | None = None,
-        *,
-        directory: Path | None = None,
-        labels: Mapping[str, str] | None = None,
+        self, *, directory: Path | None = None, labels: Mapping[str, str] | None = None
     ) -> None:
         endpoint = await self.endpoint()
         if why := locality.endpoint_is_elsewhere(endpoint):

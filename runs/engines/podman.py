@@ -101,11 +101,7 @@ class Podman(CliEngine):
         )
 
     async def require_local(
-        self,
-        facts: EngineFacts | None = None,
-        *,
-        directory: Path | None = None,
-        labels: Mapping[str, str] | None = None,
+        self, *, directory: Path | None = None, labels: Mapping[str, str] | None = None
     ) -> None:
         # A local podman is no daemon: its containers are made by a child of this very process.
         info = await self.info()

@@ -47,11 +47,7 @@ class FakeEngine(Engine):
         return EngineFacts("1", "fake", False, "Linux")
 
     async def require_local(
-        self,
-        facts: EngineFacts | None = None,
-        *,
-        directory: Path | None = None,
-        labels: Mapping[str, str] | None = None,
+        self, *, directory: Path | None = None, labels: Mapping[str, str] | None = None
     ) -> None:
         self._asked("require_local")
 

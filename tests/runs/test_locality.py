@@ -27,7 +27,7 @@ class Probed(FakeEngine):
         self.labels: Mapping[str, str] = {}
         self.directory: Path | None = None
 
-    async def require_local(self, facts=None, *, directory=None, labels=None) -> None:
+    async def require_local(self, *, directory=None, labels=None) -> None:
         self._asked("require_local")
         self.directory, self.labels = directory, dict(labels or {})
         assert directory.stat().st_mode & 0o777 == 0o700
