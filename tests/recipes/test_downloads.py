@@ -244,6 +244,11 @@ def test_an_image_is_built_from_a_download_started_and_read(
     build(context, tmp_path / "context", "--network", "host", "--label", LABEL, "--tag", image)
 
     assert run_stand_in(name, image) == SEEN[name]
+    # K-5: what an archive says of owners counts for nothing.
+    unpacked = {"hax": "/opt/tree/bin/tool", "prime": "/opt/prime-agent/python/VERSION"}
+    path = unpacked.get(name, f"/usr/local/bin/{name}")
+    done = docker("run", *HARDENED, "--entrypoint", "stat", image, "-c", "%u:%g", path)
+    assert done.stdout == "0:0\n"
 
 
 @pytest.mark.parametrize("name", ["hax", "prime"])
