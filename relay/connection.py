@@ -56,6 +56,8 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._rests_until = 0.0
         self._waiter: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._write_paused = False
@@ -79,6 +81,8 @@ class Connection(asyncio.Protocol):
         self._error: Exception | None = None
         self._pieces: list[bytes] = []
         self._held = 0
+        # The parser calls this for each chunk, and a stream has one for each event.
+        self.on_body: Callable[[bytes], None] = self._pieces.append
 
     # -- as a member of the pool -------------------------------------------------------------------
     @property
@@ -96,17 +100,16 @@ class Connection(asyncio.Protocol):
 
     def rest(self, seconds: float) -> None:
         """Wait for the next exchange, at most that long."""
-        self._stop_timer()
         self._busy = False
         self._resume_reading()
         if seconds <= 0:
             self.close()
         else:
-            self._timer = self._loop.call_later(seconds, self.close)
+            self._rests_until = self._loop.time() + seconds
+            self._look_at_time_by(self._rests_until)
 
     def wake(self) -> bool:
         """Whether it is alive. Looks at the socket: the loop may not yet have seen its end."""
-        self._stop_timer()
         if self._is_closing():
             return False
         poll = select.poll()
@@ -132,10 +135,13 @@ class Connection(asyncio.Protocol):
         self._reset()
         if self._is_closing():
             raise UpstreamBroken("the provider closed the connection without an answer")
+        self._head_only = method == b"HEAD"
+        if self._head_only:
+            self.on_body = self._have_surplus
         self._parser = httptools.HttpResponseParser(self)
         self._busy = True
-        self._head_only = method == b"HEAD"
-        self._watch()
+        self._moved_at = self._loop.time()
+        self._look_at_time_by(self._moved_at + self._idle_timeout_s)
         lines = [b"%b %b HTTP/1.1\r\n" % (method, target)]
         lines += [b"%b: %b\r\n" % header for header in headers]
         if body or method == b"POST":
@@ -169,12 +175,13 @@ class Connection(asyncio.Protocol):
         while not self._pieces and not self._whole:
             await self._wait()
         pieces = self._pieces
-        self._pieces = []
+        joined = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
         self._held = 0
         if self._read_paused and not self._whole:
             self._moved_at = self._loop.time()
             self._resume_reading()
-        return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), not self._whole
+        return joined, not self._whole
 
     async def _wait(self) -> None:
         if self._error is not None:
@@ -199,6 +206,8 @@ class Connection(asyncio.Protocol):
         self._moved_at = self._loop.time()
         if self._in_head:
             self._head_bytes += len(data)
+        else:
+            self._held += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -217,8 +226,6 @@ class Connection(asyncio.Protocol):
             cast("asyncio.Transport", self._transport).pause_reading()
         if self._error is not None:
             self.close()
-        elif self._whole:
-            self._stop_timer()
         self._notify()
 
     def eof_received(self) -> None:
@@ -243,7 +250,7 @@ class Connection(asyncio.Protocol):
     # -- the parser calls these --------------------------------------------------------------------
     def on_message_begin(self) -> None:
         if self._whole:
-            self._surplus = True
+            raise UpstreamBroken("the provider answered twice")  # ends the parsing
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:
@@ -273,13 +280,6 @@ class Connection(asyncio.Protocol):
         if self._head_only:
             self._whole = True  # the parser would wait for a body that a HEAD does not have
 
-    def on_body(self, body: bytes) -> None:
-        if self._whole:
-            self._surplus = True
-            return
-        self._pieces.append(body)
-        self._held += len(body)
-
     def on_message_complete(self) -> None:
         if not self._in_head:
             self._whole = True
@@ -296,6 +296,9 @@ class Connection(asyncio.Protocol):
                 self._fail(UpstreamBroken("the provider cut its answer short"))
         self._notify()
 
+    def _have_surplus(self, body: bytes) -> None:
+        self._surplus = True
+
     def _fail(self, reason: Exception) -> None:
         if self._error is None and not self._whole:
             self._error = reason
@@ -306,18 +309,34 @@ class Connection(asyncio.Protocol):
             if future is not None and not future.done():
                 future.set_result(None)
 
-    def _watch(self) -> None:
-        self._moved_at = self._loop.time()
-        self._timer = self._loop.call_later(self._idle_timeout_s, self._check_silence)
+    def _look_at_time_by(self, when: float) -> None:
+        """Have the time looked at then, or earlier.
 
-    def _check_silence(self) -> None:
-        # While the reader holds it back, the provider's silence is ours.
-        silent = 0.0 if self._read_paused else self._loop.time() - self._moved_at
-        left = self._idle_timeout_s - silent
-        if left > 0.001:
-            self._timer = self._loop.call_later(left, self._check_silence)
+        A timer that is set for an earlier time stays, and is set anew when it fires: calls follow
+        one another faster than timers come due, and each setting costs.
+        """
+        if self._timer is not None and self._timer_at <= when:
+            return
+        self._stop_timer()
+        self._timer_at = when
+        self._timer = self._loop.call_at(when, self._look_at_time)
+
+    def _look_at_time(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        if not self._busy:
+            due = self._rests_until
+        elif self._whole or self._read_paused:
+            # Nothing is owed; or the provider is held back, and its silence is ours.
+            due = now + self._idle_timeout_s
         else:
+            due = self._moved_at + self._idle_timeout_s
+        if due - now > 0.001:
+            self._look_at_time_by(due)
+        elif self._busy:
             self.abort(UpstreamSilent(f"the provider was silent for {self._idle_timeout_s:g} s"))
+        else:
+            self.close()
 
     def _resume_reading(self) -> None:
         if self._read_paused and not self._is_closing():

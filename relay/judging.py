@@ -8,6 +8,7 @@ from what was judged here, so there is no second reading.
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,12 +65,22 @@ class Body:
     def __init__(self, text: bytes) -> None:
         self.fields = read_object(text)
         self.size = len(text)
-        self._seen = self._walk(None)
+        self._look: _Look | None = None  # the last one, of the body as it is now
+
+    def look(self) -> _Look:
+        """What is in every field that may matter; looked into once, unless a field changes.
+
+        Raises:
+            NotStrict: one of them cannot be read in one way only.
+        """
+        if self._look is None:
+            self._look = self._walk(None)
+        return self._look
 
     @property
     def names(self) -> list[str]:
         """Every model the body names, in whatever field."""
-        return self._seen.names
+        return self.look().names
 
     def value(self, key: str) -> Any:
         """A field's value, None when it is absent."""
@@ -78,6 +89,7 @@ class Body:
     def set(self, key: str, value: Any) -> None:
         """Replace a field or add it."""
         self.fields[key] = _raw(value)
+        self._look = None
 
     def encoded(self) -> bytes:
         """The body as it will be sent."""
@@ -85,7 +97,7 @@ class Body:
 
     def output_bound(self, dialect: Dialect) -> int | None:
         """The most tokens it may be answered with, all copies together; None when nothing says."""
-        seen = self._seen
+        seen = self.look()
         if seen.unreadable or not any(_is_positive(self._at(path)) for path in dialect.BOUND):
             return None
         return max(seen.bounds) * max(seen.copies, default=1)
@@ -103,13 +115,13 @@ class Body:
         Raises:
             ThinkingTooLarge: a thinking budget would have to be smaller than Anthropic takes.
         """
-        changes = self._walk(limit).changes
+        look = self._walk(limit)
         if dialect is not None and all(self._at(path) is None for path in dialect.BOUND):
             self._add(dialect.BOUND, limit)
-            changes += 1
-        if changes:
-            self._seen = self._walk(None)
-        return changes > 0
+            look.bounds.append(limit)
+            look.changes += 1
+        self._look = look
+        return look.changes > 0
 
     def _at(self, path: tuple[str, ...]) -> Any:
         value = self.value(path[0])
@@ -140,7 +152,7 @@ class Body:
 
 @dataclass(slots=True)
 class _Look:
-    """One walk through a body: what it saw, and what it changed because of its limit."""
+    """One walk through a body: what is there now, and what it changed because of its limit."""
 
     limit: int | None
     names: list[str] = field(default_factory=list)
@@ -228,7 +240,7 @@ class _Look:
             return None
         good = _is_positive(value)
         if self.limit is not None and (not good or value > self.limit):
-            return self._change(self.limit)
+            value, good = self._change(self.limit), True
         if good:
             self.bounds.append(value)
         else:
@@ -239,7 +251,7 @@ class _Look:
         if value is None:
             return None
         if self.limit is not None and (not _is_positive(value) or value > 1):
-            return self._change(1)
+            value = self._change(1)
         if _is_positive(value):
             self.copies.append(value)
         else:
@@ -261,6 +273,7 @@ class _Look:
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
+@functools.lru_cache(maxsize=512)
 def _word(key: str) -> str:
     return key.casefold().replace("_", "")
 
@@ -270,4 +283,7 @@ def _is_positive(value: Any) -> bool:
 
 
 def _raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(value, allow_nan=False, separators=(",", ":")).encode())
+    return msgspec.Raw(_encoder.encode(value).encode())
+
+
+_encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"))

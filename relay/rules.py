@@ -48,11 +48,12 @@ def prepare(policy: Policy, admitted: Admitted, text: bytes) -> Prepared:
             return Prepared(text)
         body, clamped = judge(policy, admitted, text)
         return Prepared(body.encoded(), "", clamped, body)
-    asked = _read_asked(text)
-    model = admitted.model or model_name(asked.model)
     if policy.judges_bodies:
         body, clamped = judge(policy, admitted, text)
+        model = admitted.model or model_name(body.value("model"))
         return Prepared(body.encoded(), model, clamped, body)
+    asked = _read_asked(text)
+    model = admitted.model or model_name(asked.model)
     if asked.stream is True and policy.provider.adds_usage_option and protocol == "openai-chat":
         text = with_usage_option(text)
     return Prepared(text, model)
@@ -78,7 +79,9 @@ def judge(policy: Policy, admitted: Admitted, text: bytes) -> tuple[Body, bool]:
             _check_models(policy.allow_models, admitted, body)
         if policy.provider.adds_usage_option and admitted.route.protocol == "openai-chat":
             _add_usage_option(body.fields)
-        return body, _limit(policy, admitted, body)
+        clamped = _limit(policy, admitted, body)
+        body.look()  # whatever the rules are, no field may be ambiguous
+        return body, clamped
     except NotStrict as error:
         raise Refusal(
             400,

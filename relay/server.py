@@ -217,6 +217,9 @@ class RelayProtocol(HttpToolsProtocol):
             self._refuse(cause if isinstance(cause, BadRequest) else malformed)
         except BadRequest as error:
             self._refuse(error)
+        if self._in_head and self._deadline is None:
+            # Most heads come in one piece and need no timer.
+            self._deadline = self.loop.call_later(HEAD_TIME_S, self._head_is_late)
         if not self._open and not self._in_head:
             self._await_request()
 
@@ -226,7 +229,6 @@ class RelayProtocol(HttpToolsProtocol):
         self._in_head = True
         self._fed_in_head = self._head_size = self._header_count = 0
         self._stop_deadline()
-        self._deadline = self.loop.call_later(HEAD_TIME_S, self._head_is_late)
 
     def on_url(self, url: bytes) -> None:
         self._grow_head(len(url))

@@ -7,6 +7,8 @@ import math
 import re
 from dataclasses import dataclass
 
+import msgspec
+
 from relay.admission import Admitted, Refusal
 from relay.budget import NOTHING, Account, Amount, Budget, NothingLeft, Reservation, Shrink
 from relay.judging import Body, ThinkingTooLarge
@@ -35,6 +37,8 @@ _EXTRAS = (
     *(b'"web_search', b'"file_search', b'"code_interpreter', b'"image_generation'),
     *(b'"googleSearch"', b'"google_search"'),
 )
+_LARGE = 16 * 1024  # bytes of a request
+_START = 256
 
 
 @dataclass(slots=True)
@@ -48,6 +52,8 @@ class Ask:
     @classmethod
     def of(cls, model: str, protocol: Protocol, body: bytes) -> Ask:
         """Read it from a request, as it goes out."""
+        if len(body) > _LARGE:
+            body = _settings(body)
         may_be_dearer = b'"service_tier"' in body or b'"fast"' in body
         return cls(
             model,
@@ -56,6 +62,35 @@ class Ask:
             # Anthropic tells in the usage what its tools did.
             or (protocol != "anthropic-messages" and any(word in body for word in _EXTRAS)),
         )
+
+
+class _Conversation(msgspec.Struct):
+    """Where a request is large. Nothing in there sets a price; `input` may, it can offer tools."""
+
+    messages: msgspec.Raw = msgspec.Raw(b"")
+    contents: msgspec.Raw = msgspec.Raw(b"")
+
+
+_conversation = msgspec.json.Decoder(_Conversation)
+
+
+def _settings(body: bytes) -> bytes:
+    """A request without its conversation; all of it when it cannot be told apart.
+
+    Each word that is looked for costs a pass through the text, for a long one more than all else.
+    """
+    try:
+        found = _conversation.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return body
+    for part in (bytes(found.messages), bytes(found.contents)):
+        # Its first bytes are looked for and then compared: a search for all of it is dear.
+        at = body.find(part[:_START]) if part else -1
+        while at >= 0 and not body.startswith(part, at):
+            at = body.find(part[:_START], at + 1)
+        if at >= 0:
+            body = body[:at] + b"null" + body[at + len(part) :]
+    return body
 
 
 @dataclass(slots=True)

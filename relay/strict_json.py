@@ -69,12 +69,7 @@ def read_value(text: bytes) -> Any:
         NotStrict: a key comes twice, or a number is none that both sides would read alike.
     """
     try:
-        return json.loads(
-            text,
-            object_pairs_hook=_unique,
-            parse_float=_finite,
-            parse_constant=_no_constant,
-        )
+        return _decoded(text.decode())
     except NotStrict:
         raise
     except RecursionError:
@@ -89,6 +84,8 @@ def _refuse_duplicates(text: bytes, members: dict[str, msgspec.Raw]) -> None:
     The decoder keeps the last value of a key. Where the text has another one, or the key was seen,
     there are two. The text is known to be well-formed, so a mismatch can mean nothing else.
     """
+    if len(msgspec.json.encode(members)) == len(text):
+        return  # the shortest text that has these members has room for no other
     seen: set[str] = set()
     start = _START.match(text)
     at = start.end() if start else 0
@@ -127,6 +124,21 @@ def _finite(text: str) -> float:
 
 def _no_constant(text: str) -> NoReturn:
     raise NotStrict(f"{text} is no JSON")
+
+
+def _decoded(text: str) -> Any:
+    try:
+        value, end = _value.raw_decode(text)
+    except json.JSONDecodeError:
+        end = -1
+    # What stands alone needs no search for the white space around it.
+    return value if end == len(text) else _value.decode(text)
+
+
+# Made once: `json.loads` makes one at each call, and costs most of reading a small value.
+_value = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_float=_finite, parse_constant=_no_constant
+)
 
 
 def _short(error: Exception) -> str:

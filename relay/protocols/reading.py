@@ -58,7 +58,7 @@ def money(value: object) -> float | None:
 def detail(raw: Mapping[str, Any], group: str, key: str) -> int | None:
     """A count inside a nested object."""
     inner = raw.get(group)
-    return count(inner.get(key)) if isinstance(inner, Mapping) else None
+    return count(inner.get(key)) if isinstance(inner, dict) else None
 
 
 def merge_totals(old: dict[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def merge_totals(old: dict[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(old)
     for key, value in new.items():
         known = merged.get(key)
-        if isinstance(value, Mapping) and isinstance(known, dict):
+        if isinstance(value, dict) and isinstance(known, dict):
             merged[key] = merge_totals(known, value)
         elif value is None or (_is_number(value) and _is_number(known) and value < known):
             merged.setdefault(key, value)
