@@ -14,19 +14,25 @@ for folder, folders, names in os.walk("."):
             while piece := file.read(1 << 20):
                 digest.update(piece)
         shown = path.encode("utf-8", "replace").decode()
-        lines.append(f"- `{shown}`: {os.path.getsize(path)} bytes, sha256 {digest.hexdigest()}")
+        shown = chr(96) + shown + chr(96)
+        lines.append(f"- {shown}: {os.path.getsize(path)} bytes, sha256 {digest.hexdigest()}")
 listing = "\n".join(lines) or "No files."
 with open("REPORT.md", "w", encoding="utf-8") as report:
     report.write(f"# Rehearsal\n\nFiles in the working directory:\n\n{listing}\n")
 print(listing)
 PYTHON
 else
-listing=$(find . -name .git -prune -o -type f ! -path ./REPORT.md -print | sort | head -n 50 |
+files() { find . -name .git -prune -o -type f ! -path ./REPORT.md -print | sort | head -n 50; }
+describe() {
   while IFS= read -r file; do
-    size=$(wc -c < "$file" | tr -d ' ')
-    digest=$(sha256sum < "$file" | cut -d ' ' -f 1)
-    printf -- '- `%s`: %s bytes, sha256 %s\n' "${file#./}" "$size" "$digest"
-  done)
-printf '# Rehearsal\n\nFiles in the working directory:\n\n%s\n' "${listing:-No files.}" > REPORT.md
-printf '%s\n' "${listing:-No files.}"
+    some=1
+    printf -- '- \140%s\140: ' "${file#./}"
+    wc -c < "$file" | tr -d ' \n'
+    printf ' bytes, sha256 '
+    sha256sum < "$file" | cut -d ' ' -f 1
+  done
+  [ -n "${some:-}" ] || echo No files.
+}
+{ printf '# Rehearsal\n\nFiles in the working directory:\n\n'; files | describe; } > REPORT.md
+files | describe
 fi

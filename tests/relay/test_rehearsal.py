@@ -185,6 +185,11 @@ async def test_it_lists_itself_and_counts_tokens():
         assert counted.json()["input_tokens"] > 0
 
 
+def test_its_command_substitutes_nothing():
+    """gemini runs no shell command in which it sees a substitution."""
+    assert not [sign for sign in ("$(", "`", "<(", ">(") if sign in report_command()]
+
+
 @pytest.mark.parametrize("python", [True, False], ids=["with python3", "without python3"])
 def test_its_command_writes_a_report_of_the_files_and_prints_it(tmp_path, python):
     tools = tmp_path / "bin"
