@@ -20,8 +20,11 @@ GROUP = "sanduk.agents"
 BUILT_IN = {
     "claude": "runs.agents.claude:Claude",
     "codex": "runs.agents.codex:Codex",
+    "gemini": "runs.agents.gemini:Gemini",
     "hax": "runs.agents.hax:Hax",
+    "hermes": "runs.agents.hermes:Hermes",
     "minima": "runs.agents.minima:Minima",
+    "opencode": "runs.agents.opencode:Opencode",
     "pi": "runs.agents.pi:Pi",
     "prime": "runs.agents.prime:Prime",
 }

@@ -4,13 +4,15 @@
 
 It listens on 127.0.0.1:8080, keeps each request body in $RECORD, answers as $ANSWER says and ends
 with the agent's exit code. $ANSWER is JSON: {"status": 403}, or {"tool": name, "input": object}
-for one tool call first; an empty object is a final text at once. Standard library only.
+for one tool call first; an empty object is a final text at once. It is the name server of its
+container too, knows no name, and keeps those it is asked in $RECORD/names. Standard library only.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -62,6 +64,13 @@ def chat(model: str) -> Iterator[Event]:
     yield "", chunk | {"choices": [], "usage": usage}
 
 
+def gemini(model: str) -> Iterator[Event]:
+    usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
+    said = {"content": {"role": "model", "parts": [{"text": FINAL}]}, "index": 0}
+    candidates = [said | {"finishReason": "STOP"}]
+    yield "", {"candidates": candidates, "usageMetadata": usage, "modelVersion": model}
+
+
 class Model(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     lock = threading.Lock()
@@ -70,8 +79,17 @@ class Model(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Nothing: standard error is the agent's."""
 
+    def do_GET(self) -> None:
+        """A look at what there is besides the model: nothing. $RECORD/probes keeps its path."""
+        with (RECORD / "probes").open("a") as probes:
+            probes.write(f"{self.command} {self.path}\n")
+        self.send(404, "application/json", '{"error": {"message": "nothing here"}}')
+
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
+        if self.path.endswith("/api/show"):  # hermes asks whether this is another kind of server
+            self.do_GET()
+            return
         with Model.lock:
             Model.asked += 1
             number = Model.asked
@@ -80,8 +98,10 @@ class Model(BaseHTTPRequestHandler):
             error = {"error": {"type": "refused", "message": "the recorder refuses"}}
             self.send(ANSWER["status"], "application/json", json.dumps(error))
             return
-        model = json.loads(body)["model"]
-        if "/messages" in self.path:
+        model = json.loads(body).get("model", "")
+        if "/models/" in self.path:
+            events = gemini(self.path)
+        elif "/messages" in self.path:
             events = messages(model, ANSWER.get("tool") if number == 1 else None)
         else:
             events = responses(model) if "/responses" in self.path else chat(model)
@@ -100,7 +120,24 @@ class Model(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
 
+def answer_names(server: socket.socket) -> None:
+    """Say of each name that there is none: NXDOMAIN, with the question repeated."""
+    while True:
+        question, address = server.recvfrom(512)
+        labels, at = [], 12
+        while size := question[at]:
+            labels.append(question[at + 1 : at + 1 + size].decode("ascii", "replace"))
+            at += 1 + size
+        with (RECORD / "names").open("a") as names:
+            names.write(".".join(labels) + "\n")
+        header = question[:2] + b"\x81\x83\x00\x01" + bytes(6)
+        server.sendto(header + question[12 : at + 5], address)
+
+
 if __name__ == "__main__":
+    resolver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    resolver.bind(("127.0.0.1", 53))
+    threading.Thread(target=answer_names, args=(resolver,), daemon=True).start()
     server = ThreadingHTTPServer(("127.0.0.1", 8080), Model)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.exit(subprocess.run(sys.argv[1:], check=False).returncode)

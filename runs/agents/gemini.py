@@ -1,0 +1,161 @@
+"""Gemini CLI, measured at 0.61.0.
+
+The task goes in on standard input: 1 MiB, a leading dash, quotes and newlines arrive unaltered. Its
+settings (a key from the environment, no statistics) are in its image; only where the model is comes
+from variables. With a model named it makes no routing call of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from relay import Provider
+from runs.agents.base import Agent, Launch, Reader, Request, Result, Tally, Trace
+from runs.agents.evidence import ANSWER_CHARS, clean, count, mapping, sentence, shown, text_of
+
+_WRAPPED = "[API Error: "
+
+
+class Gemini(Agent):
+    name = "gemini"
+    recipe = "gemini"
+    protocols = ("gemini",)
+    takes_stdin = True
+    skills_dir = ".agents/skills"
+    instructions_file = ".gemini/GEMINI.md"
+
+    def launch(
+        self, request: Request, provider: Provider, *, task: str, root: str, credential: str
+    ) -> Launch:
+        argv = ["--output-format", "stream-json", "--yolo", "--skip-trust"]
+        if model := request.model or provider.default_model:
+            argv.append(f"--model={model}")
+        env = {
+            "GEMINI_API_KEY": credential or "none",
+            "GOOGLE_GEMINI_BASE_URL": root + _before_version(provider),
+        }
+        # A task that begins like one of its own slash commands would be taken for the command.
+        before = "\n" if task.startswith("/") else ""
+        return Launch(tuple(argv), env, task_on_stdin=True, before_task=before)
+
+    def reader(self) -> GeminiReader:
+        return GeminiReader()
+
+
+def _before_version(provider: Provider) -> str:
+    """The path before `/v1beta/models`, which gemini appends itself."""
+    paths = (route.path for route in provider.routes if route.protocol == "gemini")
+    return next(paths, "").partition("/v1beta/")[0]
+
+
+class GeminiReader(Reader):
+    """Reads `--output-format stream-json`, which ends with a `result`.
+
+    What the model says comes in pieces; they are one trace line when something else follows.
+    """
+
+    def __init__(self) -> None:
+        self._result: Result | None = None
+        self._text = ""  # said since the last tool call
+        self._told = True  # whether it has become a trace line
+        self._tools: dict[str, str] = {}  # names by id, of calls whose result is still to come
+
+    def record(self, record: dict[str, Any]) -> Iterable[Trace]:
+        kind = record.get("type")
+        if kind == "message":
+            if record.get("role") == "assistant":
+                self._piece(text_of(record.get("content"), ANSWER_CHARS))
+            return ()
+        lines = self._said()
+        if kind == "init":
+            lines.append(Trace("note", f"model {text_of(record.get('model'), 200) or 'unknown'}"))
+        elif kind == "tool_use":
+            lines.append(self._tool(record))
+        elif kind == "tool_result":
+            lines += self._tool_result(record)
+        elif kind == "error":
+            words = _words(record.get("message")) or "an error without words"
+            lines.append(Trace("problem", words))
+        elif kind == "result":
+            self._result = self._terminal(record)
+        return lines
+
+    def result(self) -> Result | None:
+        return self._result
+
+    def _piece(self, text: str) -> None:
+        if text and self._told:
+            self._text, self._told = "", False
+        self._text += text[: max(ANSWER_CHARS - len(self._text), 0)]
+
+    def _said(self) -> list[Trace]:
+        if self._told:
+            return []
+        self._told = True
+        return [Trace("text", clean(self._text))]
+
+    def _tool(self, record: dict[str, Any]) -> Trace:
+        name = text_of(record.get("tool_name"), 200) or "tool"
+        if len(self._tools) < 1_000:
+            self._tools[text_of(record.get("tool_id"), 200)] = name
+        return Trace("tool", name, shown(record.get("parameters")))
+
+    def _tool_result(self, record: dict[str, Any]) -> list[Trace]:
+        name = self._tools.pop(text_of(record.get("tool_id"), 200), "") or "tool"
+        if record.get("status") != "error":
+            return []
+        why = sentence(record.get("error") or record.get("output"))
+        return [Trace("problem", f"{name} failed", why)]
+
+    def _terminal(self, record: dict[str, Any]) -> Result:
+        ok = record.get("status") == "success"
+        error = "" if ok else _failure(record)
+        return Result(
+            ok=ok,
+            text=self._text,
+            error=error,
+            tally=_tally(mapping(record.get("stats"))),
+            rate_limited=not ok and _status(mapping(record.get("error")).get("message")) == 429,
+        )
+
+
+def _failure(record: dict[str, Any]) -> str:
+    error = mapping(record.get("error"))
+    words = _words(error.get("message")).strip() or text_of(error.get("type"), 200).strip()
+    status = _status(error.get("message"))
+    words = words or "the result record says neither success nor why not"
+    return f"{words} (status {status})" if status else words
+
+
+def _api_error(message: object) -> tuple[str, dict[str, Any]]:
+    """What the API answered, out of `[API Error: ...]`: as text, and as an object if it is one."""
+    text = text_of(message).strip()
+    if text.startswith(_WRAPPED):
+        text = text.removeprefix(_WRAPPED).removesuffix("]")
+    if not text.startswith("{"):
+        return text, {}
+    try:
+        return text, mapping(json.loads(text))
+    except (RecursionError, ValueError):
+        return text, {}
+
+
+def _words(message: object) -> str:
+    text, answer = _api_error(message)
+    return sentence(answer or text)
+
+
+def _status(message: object) -> int | None:
+    """The HTTP status in an answer of the API, which it repeats as the error's code."""
+    return count(mapping(_api_error(message)[1].get("error")).get("code"))
+
+
+def _tally(stats: dict[str, Any]) -> Tally:
+    # Cached ones are in what went in.
+    went_in, said = count(stats.get("input_tokens")), count(stats.get("output_tokens"))
+    everything = count(stats.get("total_tokens"))
+    if everything is not None and went_in is not None and said is not None:
+        said = max(said, everything - went_in)  # what was thought is in the sum only
+    return Tally(input_tokens=went_in, cached_tokens=count(stats.get("cached")), output_tokens=said)
