@@ -13,7 +13,7 @@ export TASK WORK
 
 .DEFAULT_GOAL := help
 .PHONY: help env sync lock engine demo test test-fast test-engine test-live qa bench \
-	image image-rebuild run run-sealed ps logs stop clean distclean
+	image image-rebuild run run-sealed ps logs stop clean distclean destroy
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,3 +85,6 @@ distclean: ## clean, then remove .venv and every cache of the tools
 	@[ ! -x $(BIN)/sanduk ] || $(BIN)/sanduk clean || true
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+destroy: env ## remove all that was made here, images too; the records after a typed word
+	@$(BIN)/sanduk destroy $(ARGS)

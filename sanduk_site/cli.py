@@ -32,6 +32,7 @@ SUMMARIES = {
     "ps": "containers of this installation",
     "stop": "stop runs; without one, stop what belongs to no live run",
     "clean": "remove containers and networks that are left or were kept",
+    "destroy": "remove what this installation made; its records after a typed word",
     "reconcile": "compare the records with the engine, end what is lost",
     "runs": "the runs there were",
     "logs": "what a run does, line by line",

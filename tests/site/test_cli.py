@@ -92,7 +92,7 @@ def test_every_commands_help_has_examples_and_none_of_djangos_flags(sanduk, tmp_
     assert not (tmp_path / "state").exists(), "help touches nothing"
 
 
-@pytest.mark.parametrize("name", ["build", "ps", "stop", "clean", "run", "demo"])
+@pytest.mark.parametrize("name", ["build", "ps", "stop", "clean", "destroy", "run", "demo"])
 def test_every_verb_that_talks_to_an_engine_takes_runtime_and_quiet(sanduk, name):
     told = sanduk(name, "--help").stdout
 
