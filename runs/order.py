@@ -38,6 +38,8 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     allowed_tools: str = ""
     permission_mode: str = ""
     bare: bool = False
+    agent_key_env: str = ""
+    agent_base_url_env: str = ""
     report_instruction: bool = True
     mounts: tuple[str, ...] = ()
     env: dict[str, str] = {}

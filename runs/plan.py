@@ -93,6 +93,8 @@ def make_plan(order: Order) -> Plan:
             allowed_tools=order.allowed_tools or None,
             permission_mode=order.permission_mode or None,
             bare=order.bare,
+            key_env=order.agent_key_env or None,
+            base_url_env=order.agent_base_url_env or None,
         )
         agent.check(request, provider or _nobody())
         task = with_instruction(order.task) if order.report_instruction else order.task

@@ -7,6 +7,7 @@ lines and one result. docs/agents.md shows how to write one.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from relay import Protocol, Provider, get_provider, provider_names
 REPORT_NAME = "REPORT.md"
 ARGV_ELEMENT_BYTES = 131_071  # Linux: MAX_ARG_STRLEN, 32 pages, less the closing NUL
 TraceKind = Literal["text", "tool", "problem", "note"]
+_VARIABLES = ("key_env", "base_url_env")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class AgentRefusal(Exception):
@@ -33,6 +36,8 @@ class Request:
     allowed_tools: str | None = None
     permission_mode: str | None = None
     bare: bool = False
+    key_env: str | None = None  # the variable that holds the key, instead of the agent's usual one
+    base_url_env: str | None = None  # the same of the model's address
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +134,18 @@ class Agent(ABC):
         """Raise AgentRefusal when the request cannot be honoured. Called before anything starts."""
         if self.calls_model:
             self.protocol(provider)
-        for name in ("effort", "max_turns", "allowed_tools", "permission_mode", "bare"):
+        for name in (
+            "effort",
+            "max_turns",
+            "allowed_tools",
+            "permission_mode",
+            "bare",
+            *_VARIABLES,
+        ):
             value = getattr(request, name)
             asked = value is not None and value is not False and value != ""
             if asked and name not in self.honours:
-                flag = "--" + name.replace("_", "-")
-                raise AgentRefusal(f"{self.name} has no equivalent of {flag}; leave it out")
+                raise AgentRefusal(f"{self.name} has no equivalent of {_flag(name)}; leave it out")
         if request.effort and request.effort not in self.efforts:
             raise AgentRefusal(
                 f"{self.name} does not know --effort {request.effort!r}; "
@@ -145,6 +156,19 @@ class Agent(ABC):
         if self.needs_model and not (request.model or provider.default_model):
             raise AgentRefusal(
                 f"{self.name} needs --model with provider {provider.name}, which has no default"
+            )
+
+        self._check_variables(request)
+
+    def _check_variables(self, request: Request) -> None:
+        for name in _VARIABLES:
+            variable = getattr(request, name)
+            if variable and not _VARIABLE.fullmatch(variable):
+                raise AgentRefusal(f"{_flag(name)} {variable!r} is no name of a variable")
+        if request.key_env and request.key_env == request.base_url_env:
+            raise AgentRefusal(
+                f"--agent-key-env and --agent-base-url-env both say {request.key_env}; "
+                "one variable holds one of the two"
             )
 
     def check_task(self, task: str) -> None:
@@ -200,3 +224,8 @@ class Agent(ABC):
     @abstractmethod
     def reader(self) -> Reader:
         """A fresh reader."""
+
+
+def _flag(name: str) -> str:
+    """The flag that asks for a field of a request."""
+    return ("--agent-" if name in _VARIABLES else "--") + name.replace("_", "-")

@@ -40,7 +40,10 @@ class Claude(Agent):
     name = "claude"
     recipe = "claude"
     protocols = ("anthropic-messages",)
-    honours = frozenset({"effort", "max_turns", "allowed_tools", "permission_mode", "bare"})
+    honours = frozenset({
+        "effort", "max_turns", "allowed_tools", "permission_mode", "bare", "key_env",
+        "base_url_env",
+    })  # fmt: skip
     efforts = ("low", "medium", "high", "xhigh", "max")  # others it ignores with a warning
     takes_stdin = True
     skills_dir = ".claude/skills"
@@ -77,10 +80,12 @@ class Claude(Agent):
             )
             if value
         ]
-        env = {**QUIET, "ANTHROPIC_API_KEY": credential}
-        if provider.name != "anthropic" or root != _own_root(provider):
+        env = {**QUIET, request.key_env or "ANTHROPIC_API_KEY": credential}
+        if request.base_url_env or provider.name != "anthropic" or root != _own_root(provider):
             # claude appends /v1/messages itself.
-            env["ANTHROPIC_BASE_URL"] = root + provider.prefix.removesuffix("/v1")
+            env[request.base_url_env or "ANTHROPIC_BASE_URL"] = root + provider.prefix.removesuffix(
+                "/v1"
+            )
         # A task that begins like one of its own slash commands would be taken for the command.
         before = "\n" if task.startswith("/") else ""
         return Launch(tuple(argv), env, task_on_stdin=True, before_task=before)

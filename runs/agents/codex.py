@@ -39,7 +39,7 @@ class Codex(Agent):
     name = "codex"
     recipe = "codex"
     protocols = ("openai-responses",)
-    honours = frozenset({"effort"})
+    honours = frozenset({"effort", "key_env", "base_url_env"})
     # It sends any word on as it is; these are the ones the Responses API has names for.
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     takes_stdin = True
@@ -58,8 +58,11 @@ class Codex(Agent):
         }
         env = {"CODEX_DISABLE_UPDATE_CHECK": "1"}
         if credential:  # codex refuses to start when the variable it is told to read is empty
-            settings["model_providers.sanduk.env_key"] = KEY_ENV
-            env[KEY_ENV] = credential
+            key_env = request.key_env or KEY_ENV
+            settings["model_providers.sanduk.env_key"] = key_env
+            env[key_env] = credential
+        if request.base_url_env:
+            env[request.base_url_env] = root + provider.prefix
         if request.effort:
             settings["model_reasoning_effort"] = request.effort
         argv = ["exec", "--json", "--sandbox", "danger-full-access", "--ignore-user-config"]

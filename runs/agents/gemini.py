@@ -22,6 +22,7 @@ class Gemini(Agent):
     name = "gemini"
     recipe = "gemini"
     protocols = ("gemini",)
+    honours = frozenset({"key_env", "base_url_env"})
     takes_stdin = True
     skills_dir = ".agents/skills"
     instructions_file = ".gemini/GEMINI.md"
@@ -33,8 +34,8 @@ class Gemini(Agent):
         if model := request.model or provider.default_model:
             argv.append(f"--model={model}")
         env = {
-            "GEMINI_API_KEY": credential or "none",
-            "GOOGLE_GEMINI_BASE_URL": root + _before_version(provider),
+            request.key_env or "GEMINI_API_KEY": credential or "none",
+            request.base_url_env or "GOOGLE_GEMINI_BASE_URL": root + _before_version(provider),
         }
         # A task that begins like one of its own slash commands would be taken for the command.
         before = "\n" if task.startswith("/") else ""

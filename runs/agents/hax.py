@@ -31,7 +31,7 @@ class Hax(Agent):
     name = "hax"
     recipe = "hax"
     protocols = ("openai-chat", "anthropic-messages")
-    honours = frozenset({"effort", "max_turns", "bare"})
+    honours = frozenset({"effort", "max_turns", "bare", "key_env", "base_url_env"})
     efforts = ("low", "medium", "high")  # the words both protocols have in common
     skills_dir = ".agents/skills"
     instructions_file = ".config/hax/AGENTS.md"
@@ -57,8 +57,8 @@ class Hax(Agent):
         argv.append(self.task_argument(task))
         env = {
             **QUIET,
-            f"{variable}_API_KEY": credential or "none",
-            f"{variable}_BASE_URL": root + provider.prefix,
+            request.key_env or f"{variable}_API_KEY": credential or "none",
+            request.base_url_env or f"{variable}_BASE_URL": root + provider.prefix,
         }
         if request.max_turns is not None:
             env["HAX_MAX_TURNS"] = str(request.max_turns)

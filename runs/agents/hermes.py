@@ -51,6 +51,7 @@ class Hermes(Agent):
     name = "hermes"
     recipe = "hermes"
     protocols = ("openai-chat", "anthropic-messages")
+    honours = frozenset({"key_env", "base_url_env"})
     needs_model = True
     skills_dir = ".hermes/skills"
     instructions_file = None  # its own file replaces what hermes is told it is
@@ -61,7 +62,8 @@ class Hermes(Agent):
     def launch(
         self, request: Request, provider: Provider, *, task: str, root: str, credential: str
     ) -> Launch:
-        protocol = self.protocol(provider)
+        key_env = request.key_env or KEY_ENV
+        base_url = root.replace(RELAY_HOST, RELAY_ALIAS) + provider.prefix
         config = {
             "model": {
                 "default": request.model or provider.default_model,
@@ -72,14 +74,16 @@ class Hermes(Agent):
             "custom_providers": [
                 {
                     "name": "sanduk",
-                    "base_url": root.replace(RELAY_HOST, RELAY_ALIAS) + provider.prefix,
-                    "key_env": KEY_ENV,
-                    "api_mode": MODES[protocol],
+                    "base_url": base_url,
+                    "key_env": key_env,
+                    "api_mode": MODES[self.protocol(provider)],
                 }
             ],
             "security": {"allow_lazy_installs": False},
         }
-        env = {**QUIET, KEY_ENV: credential or "none", CONFIG_ENV: json.dumps(config)}
+        env = {**QUIET, key_env: credential or "none", CONFIG_ENV: json.dumps(config)}
+        if request.base_url_env:
+            env[request.base_url_env] = base_url
         return Launch(("--yolo", self.task_argument(task)), env)
 
     def reader(self) -> HermesReader:

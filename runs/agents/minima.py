@@ -34,7 +34,7 @@ class Minima(Agent):
     name = "minima"
     recipe = "minima"
     protocols = ("openai-chat", "anthropic-messages", "openai-responses")
-    honours = frozenset({"max_turns"})
+    honours = frozenset({"max_turns", "key_env", "base_url_env"})
     needs_model = True
     skills_dir = ".config/minima/skills"
     instructions_file = ".config/minima/AGENTS.md"
@@ -53,8 +53,8 @@ class Minima(Agent):
             argv.append(f"--max-turns={request.max_turns}")
         argv.append(self.task_argument(task))
         env = {
-            "MINIMA_API_KEY": credential or "none",
-            "MINIMA_BASE_URL": root + provider.prefix,
+            request.key_env or "MINIMA_API_KEY": credential or "none",
+            request.base_url_env or "MINIMA_BASE_URL": root + provider.prefix,
         }
         return Launch(tuple(argv), env)
 

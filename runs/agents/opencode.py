@@ -56,7 +56,7 @@ class Opencode(Agent):
     name = "opencode"
     recipe = "opencode"
     protocols = ("openai-chat", "anthropic-messages")
-    honours = frozenset({"effort", "allowed_tools", "bare"})
+    honours = frozenset({"effort", "allowed_tools", "bare", "key_env", "base_url_env"})
     efforts = ("low", "medium", "high", "xhigh", "max")
     takes_stdin = True
     needs_model = True
@@ -78,10 +78,11 @@ class Opencode(Agent):
         entry: dict[str, Any] = {"name": model}
         if request.effort:
             entry["options"] = {EFFORTS[protocol]: request.effort}
+        key_env, base_url = request.key_env or KEY_ENV, root + provider.prefix
         made = {
             "npm": DRIVERS[protocol],
             "name": "sanduk relay",
-            "options": {"baseURL": root + provider.prefix, "apiKey": f"{{env:{KEY_ENV}}}"},
+            "options": {"baseURL": base_url, "apiKey": f"{{env:{key_env}}}"},
             "models": {model: entry},
         }
         config: dict[str, Any] = {"provider": {"sanduk": made}}
@@ -93,9 +94,11 @@ class Opencode(Agent):
         env = {
             **QUIET,
             **(BARE if request.bare else {}),
-            KEY_ENV: credential or "none",
+            key_env: credential or "none",
             CONFIG_ENV: json.dumps(config, separators=(",", ":")),
         }
+        if request.base_url_env:
+            env[request.base_url_env] = base_url
         return Launch(tuple(argv), env, task_on_stdin=True)
 
     def reader(self) -> OpencodeReader:

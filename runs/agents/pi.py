@@ -42,7 +42,7 @@ class Pi(Agent):
     name = "pi"
     recipe = "pi"
     protocols = ("openai-chat", "anthropic-messages", "openai-responses")
-    honours = frozenset({"effort", "allowed_tools", "bare"})
+    honours = frozenset({"effort", "allowed_tools", "bare", "key_env", "base_url_env"})
     efforts = ("minimal", "low", "medium", "high", "xhigh", "max")
     takes_stdin = True
     needs_model = True
@@ -79,17 +79,25 @@ class Pi(Agent):
         if request.effort:
             entry["reasoning"] = True
             entry["thinkingLevelMap"] = {level: level for level in _BEYOND_HIGH}
+        key_env, protocol = request.key_env or KEY_ENV, self.protocol(provider)
         env = {
             **QUIET,
-            KEY_ENV: credential or "none",  # pi asks for a login when it has no key at all
-            MODELS_ENV: models_json(
-                provider, self.protocol(provider), root, api_key=f"${KEY_ENV}", model=entry
-            ),
+            key_env: credential or "none",  # pi asks for a login when it has no key at all
+            MODELS_ENV: models_json(provider, protocol, root, api_key=f"${key_env}", model=entry),
         }
+        if request.base_url_env:
+            env[request.base_url_env] = base_url(provider, protocol, root)
         return Launch(tuple(argv), env, task_on_stdin=True)
 
     def reader(self) -> PiReader:
         return PiReader()
+
+
+def base_url(provider: Provider, protocol: Protocol, root: str) -> str:
+    """The address pi is told; with Messages it appends /v1/messages itself."""
+    if protocol == "anthropic-messages":
+        return root + provider.prefix.removesuffix("/v1")
+    return root + provider.prefix
 
 
 def models_json(
@@ -102,12 +110,9 @@ def models_json(
         api_key: how the file names the variable that holds the key; never the key.
         model: the model's entry, its `id` and what else the file says of it.
     """
-    base = root + provider.prefix
-    if protocol == "anthropic-messages":  # pi appends /v1/messages itself
-        base = root + provider.prefix.removesuffix("/v1")
     made = {
         "name": "sanduk relay",
-        "baseUrl": base,
+        "baseUrl": base_url(provider, protocol, root),
         "api": APIS[protocol],
         "apiKey": api_key,
         "models": [model],

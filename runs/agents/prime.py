@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from relay import Provider
 from runs.agents.base import Agent, Launch, Request
-from runs.agents.pi import MODELS_ENV, PiReader, models_json
+from runs.agents.pi import MODELS_ENV, PiReader, base_url, models_json
 
 KEY_ENV = "PRIME_RELAY_KEY"
 QUIET = {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1"}
@@ -18,6 +18,7 @@ class Prime(Agent):
     name = "prime"
     recipe = "prime"
     protocols = ("openai-chat", "anthropic-messages", "openai-responses")
+    honours = frozenset({"key_env", "base_url_env"})
     needs_model = True
     skills_dir = None  # its documents do not say where it looks for skills
     instructions_file = ".prime/agent/AGENTS.md"
@@ -33,14 +34,15 @@ class Prime(Agent):
         model = request.model or provider.default_model
         argv = ["--print", "--mode", "json", "--no-session", "--model", f"sanduk/{model}"]
         argv += ["--", self.task_argument(task)]
+        key_env, protocol = request.key_env or KEY_ENV, self.protocol(provider)
         env = {
             **QUIET,
-            KEY_ENV: credential or "none",
+            key_env: credential or "none",
             # The bare name: with `$` before it, as pi has it, the name itself was sent as the key.
-            MODELS_ENV: models_json(
-                provider, self.protocol(provider), root, api_key=KEY_ENV, model={"id": model}
-            ),
+            MODELS_ENV: models_json(provider, protocol, root, api_key=key_env, model={"id": model}),
         }
+        if request.base_url_env:
+            env[request.base_url_env] = base_url(provider, protocol, root)
         return Launch(tuple(argv), env)
 
     def reader(self) -> PiReader:

@@ -133,6 +133,20 @@ def _add_agent(parser: CommandParser) -> None:
         action="store_true",
         help="no hooks, plugins or instruction files of the workspace",
     )
+    group.add_argument(
+        "--agent-key-env",
+        action=_Text,
+        default="",
+        metavar="NAME",
+        help="the variable that holds the agent's key in the container (the agent's usual one)",
+    )
+    group.add_argument(
+        "--agent-base-url-env",
+        action=_Text,
+        default="",
+        metavar="NAME",
+        help="the variable that holds the model's address there (the agent's usual one)",
+    )
 
 
 def _add_limits(parser: CommandParser) -> None:

@@ -32,6 +32,7 @@ class Scripted(Agent):
     name = "scripted"
     recipe = str(Path(__file__).with_name("scripted.json"))
     protocols = ("anthropic-messages", "openai-chat", "openai-responses")
+    honours = frozenset({"key_env", "base_url_env"})
     takes_stdin = True
     skills_dir = ".agents/skills"
     instructions_file = ".config/scripted/AGENTS.md"
@@ -39,7 +40,11 @@ class Scripted(Agent):
     def launch(
         self, request: Request, provider: Provider, *, task: str, root: str, credential: str
     ) -> Launch:
-        env = {"RELAY_URL": root + provider.prefix if root else "", "RELAY_TOKEN": credential}
+        url = root + provider.prefix if root else ""
+        env = {
+            request.base_url_env or "RELAY_URL": url,
+            request.key_env or "RELAY_TOKEN": credential,
+        }
         env["RELAY_MODEL"] = request.model or provider.default_model
         return Launch(("-s",), env, task_on_stdin=True)
 

@@ -35,7 +35,8 @@ def test_these_are_hax_minima_and_prime():
 def test_the_page_tells_version_protocols_flags_and_places(name):
     agent = get_agent(name)
     first, speaks, _, model, honours, instructions, skills = row(name)
-    flags = {f"`--{field.replace('_', '-')}`" for field in agent.honours} or {"none"}
+    own = agent.honours - {"key_env", "base_url_env"}  # these every agent honours
+    flags = {f"`--{field.replace('_', '-')}`" for field in own} or {"none"}
 
     pins = [placed.section for placed in load(name).sections if placed.section.name == name]
     assert f"-{first.split()[1]}-" in pins[0].artifacts["amd64"].url
