@@ -7,6 +7,7 @@ from variables. With a model named it makes no routing call of its own.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -131,16 +132,18 @@ def _failure(record: dict[str, Any]) -> str:
 
 
 def _api_error(message: object) -> tuple[str, dict[str, Any]]:
-    """What the API answered, out of `[API Error: ...]`: as text, and as an object if it is one."""
-    text = text_of(message).strip()
-    if text.startswith(_WRAPPED):
-        text = text.removeprefix(_WRAPPED).removesuffix("]")
-    if not text.startswith("{"):
-        return text, {}
-    try:
-        return text, mapping(json.loads(text))
-    except (RecursionError, ValueError):
-        return text, {}
+    """What the API answered, out of `[API Error: ...]`: as text, and as an object if it is one.
+
+    After a quota's end gemini adds advice of its own, which is for people at its terminal.
+    """
+    whole = text_of(message).strip()
+    text = whole.removeprefix(_WRAPPED)
+    if text.startswith("{"):
+        with contextlib.suppress(RecursionError, ValueError):
+            return text, mapping(json.JSONDecoder().raw_decode(text)[0])
+    if text != whole:
+        text = text.partition("]\n")[0].removesuffix("]")
+    return text, {}
 
 
 def _words(message: object) -> str:
