@@ -77,6 +77,8 @@ class Gate:
             for path in list(self._routes)
             if b"{model}" in path
         ]
+        # Most targets are just a route's path: canonical, and without a query.
+        self._plain = {path: Admitted(route, path) for path, route in self._routes.items()}
 
     def admit(self, scope: Scope, headers: Headers) -> Admitted:
         """Judge a request before its body.
@@ -86,7 +88,8 @@ class Gate:
         """
         target = raw_target(scope)
         path, _, query = target.partition(b"?")
-        route, model = self._find(path)
+        plain = self._plain.get(target)
+        route, model = (plain.route, "") if plain else self._find(path)
         self._check_token(route, headers)
         _check_host(headers)
         if _is_upgrade(headers):
@@ -96,7 +99,8 @@ class Gate:
                 "this relay speaks HTTP/1.1 only, no WebSocket: use the same path by POST",
                 ((b"connection", b"close"),),
             )
-        _check_canonical(target, path)
+        if plain is None:
+            _check_canonical(target, path)
         if route is None:
             allowed = ", ".join(self._described())
             raise Refusal(
@@ -111,6 +115,8 @@ class Gate:
             raise Refusal(
                 405, "method", f"{route.path} takes {allowed}", ((b"allow", allowed.encode()),)
             )
+        if plain is not None:
+            return plain
         _check_query(route, query, has_query=b"?" in target)
         return Admitted(route, target, model)
 
@@ -165,13 +171,14 @@ def _bearer(value: bytes) -> bytes:
 
 
 def _check_host(headers: Headers) -> None:
-    hosts = sum(name == b"host" for name, _ in headers)
+    hosts = [name for name, _ in headers].count(b"host")
     if hosts != 1:
         raise Refusal(400, "host", f"a request has one Host header, this one has {hosts}")
 
 
 def _is_upgrade(headers: Headers) -> bool:
-    return any(name == b"upgrade" and value.strip() for name, value in headers)
+    values = [value.strip() for name, value in headers if name == b"upgrade"]
+    return any(values)
 
 
 def _check_canonical(target: bytes, path: bytes) -> None:

@@ -124,7 +124,7 @@ class _Call:
         self._ledger = relay.ledger
         self._scope = scope
         self._receive = receive
-        self._intake = Intake(relay.policy, relay.buffers, receive)
+        self._intake = Intake(relay.policy, relay.buffers, scope, receive)
         self._send = send
         self._headers: Headers = list(scope["headers"])
         self._body = b""
@@ -166,7 +166,7 @@ class _Call:
         self.record.protocol = admitted.route.protocol
         self._body = await self._intake.read(self._headers, self.record, self._ledger)
         exchange = self._relay.client.exchange()
-        gone = asyncio.ensure_future(self._until_gone())
+        gone = self._scope.get("gone") or asyncio.ensure_future(self._until_gone())
         try:
             await self._prepare(admitted, gone)
             gone.add_done_callback(lambda _: self._client_left(exchange))
@@ -217,6 +217,7 @@ class _Call:
         loop.call_later(self._policy.drain_timeout_s, exchange.interrupt, ClientLeft())
 
     async def _until_gone(self) -> None:
+        """For servers that do not tell by themselves; a task for each call is dear."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 

@@ -112,9 +112,7 @@ class Connection(asyncio.Protocol):
         """Whether it is alive. Looks at the socket: the loop may not yet have seen its end."""
         if self._is_closing():
             return False
-        poll = select.poll()
-        poll.register(self._descriptor, select.POLLIN)
-        if poll.poll(0):
+        if self._unread.poll(0):
             self.close()
             return False
         return True
@@ -197,7 +195,8 @@ class Connection(asyncio.Protocol):
     # -- asyncio calls these -----------------------------------------------------------------------
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._descriptor = transport.get_extra_info("socket").fileno()
+        self._unread = select.poll()
+        self._unread.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
         if not self._busy or self._parser is None:

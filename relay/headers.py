@@ -41,7 +41,8 @@ class Outgoing:
 
     def __call__(self, headers: Headers) -> Headers:
         """The headers to send for the ones that came; all but Content-Length."""
-        dropped = _NEVER_OUT | _named_by_connection(headers)
+        named = _named_by_connection(headers)
+        dropped = _NEVER_OUT | named if named else _NEVER_OUT
         accept = [value for name, value in headers if name == b"accept-encoding"]
         encodings = readable_encodings(b",".join(accept) if accept else None)
         kept = [header for header in headers if header[0] not in dropped]
@@ -50,7 +51,8 @@ class Outgoing:
 
 def returning(headers: Headers, status: int) -> Headers:
     """The headers to give the client for the ones a provider sent."""
-    dropped = _NEVER_BACK | _named_by_connection(headers)
+    named = _named_by_connection(headers)
+    dropped = _NEVER_BACK | named if named else _NEVER_BACK
     if status in (204, 304):
         dropped |= {b"content-length"}
     kept = [
@@ -64,7 +66,7 @@ def returning(headers: Headers, status: int) -> Headers:
 
 def value_of(headers: Headers, name: bytes) -> bytes:
     """The values of a header, joined as the standard says; empty when it is absent."""
-    return b", ".join(value for key, value in headers if key == name)
+    return b", ".join([value for key, value in headers if key == name])
 
 
 def _named_by_connection(headers: Headers) -> frozenset[bytes]:

@@ -169,7 +169,7 @@ class _Look:
         if self.read > MAX_JUDGED_BYTES:
             raise NotStrict(f"its settings have more than {MAX_JUDGED_BYTES} bytes")
         before = self.changes
-        value = self._members({key: read_value(text)})[key]
+        value = self._member(key, read_value(text), named=False)
         return raw if self.changes == before else _raw(value)
 
     def tools(self, raw: msgspec.Raw) -> msgspec.Raw:
@@ -283,7 +283,8 @@ def _is_positive(value: Any) -> bool:
 
 
 def _raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(_encoder.encode(value).encode())
+    text = str(value) if type(value) is int else _encoder.encode(value)
+    return msgspec.Raw(text.encode())
 
 
 _encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"))

@@ -125,11 +125,11 @@ class Meter:
             self._look_at_line(line)
 
     def _look_at_line(self, line: bytes) -> None:
-        data = _DATA.match(line)
-        if data is None:
-            return
         # The first event names the model, whether or not it tells of usage.
         if self._seen_data and not (_NEEDLE in line and _USAGE_OBJECT.search(line)):
+            return
+        data = _DATA.match(line)
+        if data is None:
             return
         self._seen_data = True
         self._look_at_document(line[data.end() :])

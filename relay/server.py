@@ -194,8 +194,7 @@ class RelayProtocol(HttpToolsProtocol):
         self._stop_deadline()
         # uvicorn tells only the latest of several pipelined requests.
         for cycle in self._open:
-            cycle.disconnected = True
-            cycle.message_event.set()
+            _leave(cycle)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -231,14 +230,18 @@ class RelayProtocol(HttpToolsProtocol):
         self._stop_deadline()
 
     def on_url(self, url: bytes) -> None:
-        self._grow_head(len(url))
+        self._head_size += len(url)
+        if self._head_size > MAX_HEAD_BYTES:
+            raise _head_too_large()
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:
             return  # a trailer: consumed, never passed on
         self._header_count += 1
-        self._grow_head(len(name) + len(value) + 4)
+        self._head_size += len(name) + len(value) + 4
+        if self._head_size > MAX_HEAD_BYTES or self._header_count > MAX_HEADERS:
+            raise _head_too_large()
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -260,6 +263,7 @@ class RelayProtocol(HttpToolsProtocol):
             raw_path=raw_path,
             query_string=query,
             path=raw_path.decode("latin-1"),
+            gone=self.loop.create_future(),  # done when the client has left
         )
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False
@@ -274,6 +278,12 @@ class RelayProtocol(HttpToolsProtocol):
             return
         super().on_body(body)
 
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        cast("dict[str, Any]", self.scope)["body_is_here"] = True
+        if len(self._open) == 1:
+            self.flow.resume_reading()  # else nobody would see the client leave
+
     def on_response_complete(self) -> None:
         if self._open:
             # A response to HEAD has no body whose bytes would take its head along.
@@ -281,11 +291,6 @@ class RelayProtocol(HttpToolsProtocol):
         super().on_response_complete()
 
     # -- inside --------------------------------------------------------------------------------
-    def _grow_head(self, size: int) -> None:
-        self._head_size += size
-        if self._head_size > MAX_HEAD_BYTES or self._header_count > MAX_HEADERS:
-            raise _head_too_large()
-
     def _head_is_late(self) -> None:
         message = f"the request head did not come within {HEAD_TIME_S:g} s"
         self._refuse(BadRequest(HTTPStatus.REQUEST_TIMEOUT, message))
@@ -299,9 +304,8 @@ class RelayProtocol(HttpToolsProtocol):
             if cycle.response_started or len(self._open) > 1:
                 self.transport.abort()  # an answer is under way: there is no place for another
                 return
-            cycle.disconnected = True
+            _leave(cycle)
             cycle.waiting_for_100_continue = False
-            cycle.message_event.set()
             cast("_HeadWithBody", cycle.transport).forget()
         body = json.dumps(
             {"error": {"message": error.message, "type": "invalid_request_error", "code": "http"}}
@@ -339,6 +343,15 @@ class RelayProtocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+def _leave(cycle: RequestResponseCycle) -> None:
+    """Tell the application that its client is gone. uvicorn tells only who waits to receive."""
+    cycle.disconnected = True
+    cycle.message_event.set()
+    gone = cast("dict[str, Any]", cycle.scope)["gone"]
+    if not gone.done():
+        gone.set_result(None)
 
 
 def _head_too_large() -> BadRequest:

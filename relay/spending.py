@@ -18,6 +18,7 @@ from relay.prices import Price, shipped_prices
 from relay.protocols import Dialect
 from relay.records import CallRecord, CostKind, Ledger, Protocol, Usage
 from relay.rules import spoken_by
+from relay.strict_json import NotStrict, read_object
 
 # No token is shorter than a byte; what a provider writes around a request comes on top.
 _AROUND = 2048
@@ -37,8 +38,11 @@ _EXTRAS = (
     *(b'"web_search', b'"file_search', b'"code_interpreter', b'"image_generation'),
     *(b'"googleSearch"', b'"google_search"'),
 )
-_LARGE = 16 * 1024  # bytes of a request
-_START = 256
+# Most requests have none of these words, and one search finds that out.
+_NOTABLE = re.compile(
+    b'"(?:service_tier"|fast"|inference_geo"|%b)' % b"|".join(word[1:] for word in _EXTRAS)
+)
+_LARGE = 4 * 1024  # bytes of a request
 
 
 @dataclass(slots=True)
@@ -54,6 +58,8 @@ class Ask:
         """Read it from a request, as it goes out."""
         if len(body) > _LARGE:
             body = _settings(body)
+        if _NOTABLE.search(body) is None:
+            return cls(model)
         may_be_dearer = b'"service_tier"' in body or b'"fast"' in body
         return cls(
             model,
@@ -64,33 +70,19 @@ class Ask:
         )
 
 
-class _Conversation(msgspec.Struct):
-    """Where a request is large. Nothing in there sets a price; `input` may, it can offer tools."""
-
-    messages: msgspec.Raw = msgspec.Raw(b"")
-    contents: msgspec.Raw = msgspec.Raw(b"")
-
-
-_conversation = msgspec.json.Decoder(_Conversation)
-
-
 def _settings(body: bytes) -> bytes:
     """A request without its conversation; all of it when it cannot be told apart.
 
     Each word that is looked for costs a pass through the text, for a long one more than all else.
+    `input` stays: it may offer tools.
     """
     try:
-        found = _conversation.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        members = read_object(body)
+    except NotStrict:
         return body
-    for part in (bytes(found.messages), bytes(found.contents)):
-        # Its first bytes are looked for and then compared: a search for all of it is dear.
-        at = body.find(part[:_START]) if part else -1
-        while at >= 0 and not body.startswith(part, at):
-            at = body.find(part[:_START], at + 1)
-        if at >= 0:
-            body = body[:at] + b"null" + body[at + len(part) :]
-    return body
+    return msgspec.json.encode(
+        {key: raw for key, raw in members.items() if key not in ("messages", "contents")}
+    )
 
 
 @dataclass(slots=True)

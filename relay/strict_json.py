@@ -36,7 +36,8 @@ def read_object(text: bytes) -> dict[str, msgspec.Raw]:
         NotStrict: it is not UTF-8, no JSON object, or has a key twice.
     """
     try:
-        text.decode()
+        if not text.isascii():
+            text.decode()
         members = _object.decode(text)
     except UnicodeDecodeError:
         raise NotStrict("it is not UTF-8") from None
@@ -84,7 +85,8 @@ def _refuse_duplicates(text: bytes, members: dict[str, msgspec.Raw]) -> None:
     The decoder keeps the last value of a key. Where the text has another one, or the key was seen,
     there are two. The text is known to be well-formed, so a mismatch can mean nothing else.
     """
-    if len(msgspec.json.encode(members)) == len(text):
+    keys = msgspec.json.encode(list(members))
+    if len(keys) + sum(1 + memoryview(raw).nbytes for raw in members.values()) == len(text):
         return  # the shortest text that has these members has room for no other
     seen: set[str] = set()
     start = _START.match(text)

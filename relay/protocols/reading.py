@@ -67,6 +67,8 @@ def merge_totals(old: dict[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     They are running totals: a later one replaces an earlier one and is never added to it. A
     total does not fall, so where a later report has a smaller number it merely knows less.
     """
+    if not old:
+        return dict(new)
     merged = dict(old)
     for key, value in new.items():
         known = merged.get(key)
