@@ -2,6 +2,7 @@
 
 from tests.engine.engine_fixtures import bench, rootless_home
 from tests.engine.running import (
+    agent_images,
     docker,
     docker_ready,
     installation,
@@ -10,6 +11,7 @@ from tests.engine.running import (
 )
 
 __all__ = [
+    "agent_images",
     "bench",
     "docker",
     "docker_ready",

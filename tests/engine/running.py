@@ -25,6 +25,7 @@ from tests.engine.engine_fixtures import require_docker, require_rootful_podman,
 
 SANDUK = Path(sys.executable).with_name("sanduk")
 SCRIPTED = str(Path(__file__).parents[1] / "fake_agent" / "sanduk_scripted" / "scripted.json")
+AGENTS = ("pi", "codex", "claude", "opencode", "gemini", "hermes")  # those that can be fetched
 DONE = """echo '{"type": "result", "ok": true, "text": "done"}'; exit"""
 READY = """echo '{"type": "text", "text": "ready"}'"""
 WAIT = f"{READY}; sleep 300"
@@ -264,6 +265,18 @@ class Installation:
 
 def image_tags(*names: str) -> list[str]:
     return [recipes.image_tag(recipes.render(recipes.load(name)), {}) for name in names]
+
+
+@pytest.fixture(scope="session")
+def agent_images(docker_ready: Path) -> None:
+    """The agents' images on Docker, built through the command where they are missing."""
+    for agent in AGENTS:
+        (tag,) = image_tags(agent)
+        if told("docker", "image", "inspect", tag).returncode == 0:
+            continue
+        with installed("docker") as made:
+            done = made.sanduk("build", "--agent", agent, limit_s=280)
+            assert done.code == 0, done
 
 
 def give_images(cli: str, *names: str) -> None:

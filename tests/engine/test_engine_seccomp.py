@@ -10,6 +10,7 @@ import pytest
 
 from runs.engines.arguments import SECCOMP_PROFILE
 from tests.engine.engine_fixtures import IMAGE, Bench, told
+from tests.engine.running import AGENTS
 
 pytestmark = [pytest.mark.engine, pytest.mark.anyio]
 
@@ -201,7 +202,7 @@ async def test_node_does_its_work(bench: Bench):
 @on_docker
 async def test_git_and_the_agents_run(bench: Bench):
     ran = []
-    for agent in ("claude", "codex", "pi"):
+    for agent in AGENTS:
         tags = told("docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}",
                     f"sanduk-{agent}").stdout.split()  # fmt: skip
         for tag in tags[:1]:

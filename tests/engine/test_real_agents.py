@@ -1,59 +1,77 @@
-"""The real pi, codex and claude, sealed, on the rehearsal model, on every engine that works."""
+"""The real agents, sealed, on the rehearsal model; pi, codex and claude on every engine."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
 import pwd
 import secrets
 import shutil
+import socket
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from relay import Protocol, create_rehearsal_app, get_provider
+from relay.server import serving
+from runs.agents import get_agent
 from runs.engines import arguments
 from tests.engine.engine_fixtures import rootless_command, rootless_user, told
 from tests.engine.running import (
+    AGENTS,
     DONE,
     SCRIPTED,
     Installation,
     give_images,
-    image_tags,
     installed,
 )
 
 pytestmark = pytest.mark.engine
+ON_PODMAN = ["pi", "codex", "claude"]
+ALSO: list[tuple[str, Protocol]] = [
+    (agent, protocol)
+    for agent in AGENTS
+    for number, protocol in enumerate(get_agent(agent).protocols)
+    if number or agent not in ON_PODMAN
+]
+ONE_PROTOCOL = """
+[one-protocol]
+scheme = "http"
+host = "127.0.0.1"
+port = {port}
+prefix = "/v1"
+needs_key = false
+default_model = "rehearsal"
+[[one-protocol.routes]]
+path = "{path}"
+protocol = "{protocol}"
+query = ["beta"]
+accepts = ["x-api-key", "bearer"]
+[[one-protocol.routes]]
+path = "/v1/models"
+methods = ["GET"]
+accepts = ["x-api-key", "bearer"]
+"""
 SHOW = """shown=$1 hidden=$2 aside=$3; shift 3
 mount --bind "$shown" "$aside"; mount -t tmpfs -o mode=0755 tmpfs "$hidden"; mkdir -p "$shown"
 mount --bind "$aside" "$shown"; umount "$aside"; exec "$@"
 """
-AGENTS = ["pi", "codex", "claude"]
 TASK = "Look at every file here and write down what you find."
 
 
 @pytest.fixture(scope="session")
-def agent_images(docker_ready: Path) -> None:
-    """The agents' images on Docker, built through the command where they are missing."""
-    for agent in AGENTS:
-        (tag,) = image_tags(agent)
-        if told("docker", "image", "inspect", tag).returncode == 0:
-            continue
-        with installed("docker") as made:
-            done = made.sanduk("build", agent, limit_s=280)
-            assert done.code == 0, done
-
-
-@pytest.fixture(scope="session")
 def podman_images(agent_images: None, podman_ready: Path) -> None:
-    give_images("podman", *AGENTS)
+    give_images("podman", *ON_PODMAN)
 
 
 @pytest.fixture(scope="session")
 def rootless_images(agent_images: None, rootless_home: Path) -> Path:
-    """One agent's image only: copying all three into a new store takes a minute."""
+    """One agent's image only: copying all of them into a new store takes a minute."""
     give_images(str(rootless_home / "podman"), "link", "pi")
     return rootless_home
 
@@ -74,6 +92,24 @@ def unconfigured_home(docker_ready: Path, rootless_home: Path) -> Iterator[Path]
         told(str(wrapper), "unshare", "rm", "-rf", str(home / ".local"))
         told(str(wrapper), "system", "migrate")
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def scripted_model() -> Iterator[int]:
+    """The scripted model as a server outside of the relay; its port on the loopback address."""
+    bound = socket.create_server(("127.0.0.1", 0))
+    loop, stop = asyncio.new_event_loop(), asyncio.Event()
+
+    async def serve() -> None:
+        async with serving(create_rehearsal_app(), bound):
+            await stop.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    yield bound.getsockname()[1]
+    loop.call_soon_threadsafe(stop.set)
+    thread.join()
+    loop.close()
 
 
 @pytest.fixture(params=["docker", pytest.param("podman", marks=pytest.mark.podman)])
@@ -137,7 +173,7 @@ def test_a_normal_user_needs_no_configuration_of_podman(unconfigured_home: Path)
         made.nothing_left()
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", ON_PODMAN)
 def test_it_works_sealed_and_its_work_is_real(place: Installation, agent: str):
     works_sealed(place, agent)
 
@@ -149,7 +185,25 @@ def test_it_works_sealed_for_a_normal_user_without_root(rootless: Installation):
     assert rootless.home.stat().st_uid == rootless_user().pw_uid
 
 
-def works_sealed(place: Installation, agent: str) -> None:
+@pytest.mark.parametrize(("agent", "protocol"), ALSO)
+def test_it_works_sealed_with_every_protocol_it_speaks(
+    agent_images: None, docker: Installation, scripted_model: int, agent: str, protocol: Protocol
+):
+    """Where it prefers another, the scripted model is a provider that speaks this one alone."""
+    provider = "rehearsal"
+    if protocol != get_agent(agent).protocols[0]:
+        provider = "one-protocol"
+        path = next(r.path for r in get_provider("rehearsal").routes if r.protocol == protocol)
+        (docker.home / "providers.toml").write_text(
+            ONE_PROTOCOL.format(port=scripted_model, path=path, protocol=protocol)
+        )
+    works_sealed(docker, agent, provider)
+
+    calls = [call for call in docker.show()["relay_calls"] if call["protocol"]]
+    assert {call["protocol"] for call in calls} == {protocol}
+
+
+def works_sealed(place: Installation, agent: str, provider: str = "rehearsal") -> None:
     """A nonce's digest can only come from a tool that ran in the container."""
     nonce = secrets.token_hex(16)
     digest = hashlib.sha256(nonce.encode()).hexdigest()
@@ -159,7 +213,7 @@ def works_sealed(place: Installation, agent: str) -> None:
     for path in (place.work, place.work / "nonce.txt"):
         os.chown(path, owner, owner)
     done = place.sanduk(
-        "run", "--runtime", place.engine, "--agent", agent, "--provider", "rehearsal",
+        "run", "--runtime", place.engine, "--agent", agent, "--provider", provider,
         "--workdir", str(place.work), "--json", TASK, limit_s=120,
     )  # fmt: skip
     assert done.code == 0, done
@@ -184,10 +238,11 @@ def works_sealed(place: Installation, agent: str) -> None:
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("kind", ["large", "dash"])
 def test_its_task_arrives_whole(agent_images: None, docker_ready: Path, agent: str, kind: str):
-    """L-17: 1 MiB on standard input, and a task that looks like a flag."""
+    """L-17: 1 MiB on standard input, 128 KiB as an argument, and what looks like a flag."""
     task = "--help me"
     if kind == "large":  # codex takes 2**20 characters, with the words about the report
-        task = "Read this carefully. " + "lorem " * ((2**20 - 1000) // 6)
+        most = 2**20 if get_agent(agent).takes_stdin else 2**17
+        task = "Read this carefully. " + "lorem " * ((most - 1000) // 6)
     with installed("docker", like=docker_ready) as made:
         words = [
             "run", "-q", "--agent", agent, "--provider", "rehearsal",

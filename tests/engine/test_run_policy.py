@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.running import DONE, Installation
+from tests.engine.running import AGENTS, DONE, Installation
 
 pytestmark = pytest.mark.engine
 CALL = 'curl -s -o /dev/null -w "%{http_code}" -H "Authorization: Bearer $RELAY_TOKEN"'
 
 
-@pytest.mark.parametrize("agent", ["pi", "codex", "claude"])
-def test_a_run_under_a_budget_ends_cleanly_when_it_is_used_up(docker: Installation, agent: str):
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_run_under_a_budget_ends_cleanly_when_it_is_used_up(
+    docker: Installation, agent_images: None, agent: str
+):
     """The first call uses up the 400 tokens: nothing is left for the second."""
     words = ("--agent", agent, "--provider", "rehearsal", "--token-budget", "400", "look around")
     done = docker.sanduk("run", "-q", "-w", str(docker.work), *words, limit_s=120)

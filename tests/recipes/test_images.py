@@ -24,7 +24,14 @@ HARDENED = [
     "--label", LABEL, "--rm", "--init", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
 ]  # fmt: skip
 ANY_UID = ["--user", "4242:4242", "--group-add", "0"]
-AGENTS = {"claude": "2.1.332", "codex": "0.171.0", "pi": "1.6.0"}
+AGENTS = {
+    "claude": "2.1.332",
+    "codex": "0.171.0",
+    "gemini": "0.61.0",
+    "hermes": "0.19.0",
+    "opencode": "1.18.33",
+    "pi": "1.6.0",
+}
 
 
 def docker(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:

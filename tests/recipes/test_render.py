@@ -17,7 +17,7 @@ from recipes import BuildContext, RecipeError, image_tag, load, recipe_names, re
 from tests.recipes.conftest import Write, apt
 
 SHA = "0123456789abcdef" * 4
-SHIPPED = ("claude", "codex", "link", "pi")
+SHIPPED = ("claude", "codex", "gemini", "hermes", "link", "opencode", "pi")
 
 
 def context(path: Path, **options: Any) -> BuildContext:
