@@ -116,7 +116,17 @@ def test_show_tells_a_body_that_made_room_from_one_that_was_never_kept(capsys):
     with pytest.raises(Refusal, match="run with --log-bodies"):
         show(never, 1)
     with pytest.raises(Refusal, match="has no call 7"):
-        show(never, 7)
+        show(run, 7)
+
+
+def test_a_refused_call_has_no_body_and_is_shown_all_the_same(capsys):
+    run = logged(1)
+    RelayCall.objects.create(
+        run=run, sequence=2, method="POST", path="/v1/x", refusal="path", started_at=clock.now()
+    )
+
+    assert show(run, 2) == 0
+    assert "it sent no body that was kept" in capsys.readouterr().out
 
 
 def test_reconciling_applies_it_once_an_hour(home: Path):

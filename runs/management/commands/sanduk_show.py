@@ -54,8 +54,6 @@ class Command(SandukCommand):
         directory = retention.bodies_of(run)
         body = read_body(directory, number)
         if body is None:
-            if not run.calls.filter(sequence=number).exists():
-                raise Refusal(f"run {run.uid} has no call {number}; sanduk show {run.uid} --calls")
             return self._without_body(run, number, directory)
         self.print(visible(body.decode("utf-8", "replace"), lines=True))
         outcome = read_outcome(directory, number)
@@ -64,19 +62,22 @@ class Command(SandukCommand):
 
     def _without_body(self, run: Run, number: int, directory: Path) -> int:
         """What is known of a call whose body is not there, and why it is not."""
+        if not run.order.get("log_bodies"):
+            raise Refusal(
+                f"call {number} of run {run.uid} was not kept; run with --log-bodies to keep bodies"
+            )
+        call = run.calls.filter(sequence=number).first()
+        if call is None:
+            raise Refusal(f"run {run.uid} has no call {number}; sanduk show {run.uid} --calls")
         if day := removed_on(directory, number):
-            self.print(shown.call_line(run.calls.get(sequence=number)))
-            self.print(f"  its body was removed by retention on {day}")
-            return 0
-        if number in read_digests(directory):
-            self.print(shown.call_line(run.calls.get(sequence=number)))
-            self.print("  its body made room for later ones")
-            return 0
-        if run.order.get("log_bodies"):
-            raise Refusal(f"the body of call {number} of run {run.uid} is not in {directory}")
-        raise Refusal(
-            f"call {number} of run {run.uid} was not kept; run with --log-bodies to keep bodies"
-        )
+            why = f"its body was removed by retention on {day}"
+        elif number in read_digests(directory):
+            why = "its body made room for later ones"
+        else:
+            why = f"it sent no body that was kept in {directory}"
+        self.print(shown.call_line(call))
+        self.print(f"  {visible(why)}")
+        return 0
 
     def _facts(self, run: Run) -> None:
         self.print(narration.last_word(run))
