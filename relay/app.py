@@ -167,14 +167,19 @@ class _Call:
         self._body = await self._intake.read(self._headers, self.record, self._ledger)
         exchange = self._relay.client.exchange()
         gone = self._scope.get("gone") or asyncio.ensure_future(self._until_gone())
+
+        def leave(_: object) -> None:
+            self._client_left(exchange)
+
         try:
             await self._prepare(admitted, gone)
-            gone.add_done_callback(lambda _: self._client_left(exchange))
+            gone.add_done_callback(leave)
             self._count(admitted)
             await self._relay_call(exchange, admitted)
         finally:
             self._outcome.sent = exchange.is_sent
             exchange.close()
+            gone.remove_done_callback(leave)
             gone.cancel()
 
     # -- what goes out, and when -------------------------------------------------------------------
