@@ -78,7 +78,7 @@ class GeminiReader(Reader):
         elif kind == "tool_result":
             lines += self._tool_result(record)
         elif kind == "error":
-            words = _words(record.get("message")) or "an error without words"
+            words = _api_error(record.get("message"))[0] or "an error without words"
             lines.append(Trace("problem", words))
         elif kind == "result":
             self._result = self._terminal(record)
@@ -113,47 +113,42 @@ class GeminiReader(Reader):
 
     def _terminal(self, record: dict[str, Any]) -> Result:
         ok = record.get("status") == "success"
-        error = "" if ok else _failure(record)
+        error, limited = ("", False) if ok else _failure(mapping(record.get("error")))
         return Result(
             ok=ok,
             text=self._text,
             error=error,
             tally=_tally(mapping(record.get("stats"))),
-            rate_limited=not ok and _status(mapping(record.get("error")).get("message")) == 429,
+            rate_limited=limited,
         )
 
 
-def _failure(record: dict[str, Any]) -> str:
-    error = mapping(record.get("error"))
-    words = _words(error.get("message")).strip() or text_of(error.get("type"), 200).strip()
-    status = _status(error.get("message"))
+def _failure(error: dict[str, Any]) -> tuple[str, bool]:
+    """The words of a failed run, and whether the provider's rate limit is what they tell."""
+    said, status = _api_error(error.get("message"))
+    words = said.strip() or text_of(error.get("type"), 200).strip()
     words = words or "the result record says neither success nor why not"
-    return f"{words} (status {status})" if status else words
+    return (f"{words} (status {status})" if status else words), status == 429
 
 
-def _api_error(message: object) -> tuple[str, dict[str, Any]]:
-    """What the API answered, out of `[API Error: ...]`: as text, and as an object if it is one.
+def _api_error(message: object) -> tuple[str, int | None]:
+    """What the API answered, out of `[API Error: ...]`: its words and, if they show, its status.
 
-    After a quota's end gemini adds advice of its own, which is for people at its terminal.
+    The status is the error's code where the answer stands there whole. Where only its words do,
+    a 429 is the one that gemini adds advice to, on the next line.
     """
     whole = text_of(message).strip()
     text = whole.removeprefix(_WRAPPED)
     if text.startswith("{"):
         with contextlib.suppress(RecursionError, ValueError):
-            return text, mapping(json.JSONDecoder().raw_decode(text)[0])
-    if text != whole:
-        text = text.partition("]\n")[0].removesuffix("]")
-    return text, {}
-
-
-def _words(message: object) -> str:
-    text, answer = _api_error(message)
-    return sentence(answer or text)
-
-
-def _status(message: object) -> int | None:
-    """The HTTP status in an answer of the API, which it repeats as the error's code."""
-    return count(mapping(_api_error(message)[1].get("error")).get("code"))
+            answer = mapping(json.JSONDecoder().raw_decode(text)[0])
+            return sentence(answer), count(mapping(answer.get("error")).get("code"))
+    if text == whole:
+        return sentence(text), None
+    said, _, advice = text.rpartition("]\n")
+    if said and not advice.endswith("]"):
+        return sentence(said), 429
+    return sentence(text.removesuffix("]")), None
 
 
 def _tally(stats: dict[str, Any]) -> Tally:

@@ -95,8 +95,10 @@ class Model(BaseHTTPRequestHandler):
             number = Model.asked
             (RECORD / f"{number}.json").write_bytes(body)
         if "status" in ANSWER:
-            error = {"error": {"type": "refused", "message": "the recorder refuses"}}
-            self.send(ANSWER["status"], "application/json", json.dumps(error))
+            error = {"type": "refused", "message": "the recorder refuses"}
+            if "/models/" in self.path:  # the Gemini API repeats the status as a code
+                error["code"] = ANSWER["status"]
+            self.send(ANSWER["status"], "application/json", json.dumps({"error": error}))
             return
         model = json.loads(body).get("model", "")
         if "/models/" in self.path:

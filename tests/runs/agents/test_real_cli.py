@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 import recipes
-from relay import Provider
-from runs.agents import get_agent
-from runs.agents.base import Agent, Request, Result, Trace
+from relay import Provider, get_provider
+from runs.agents import get_agent, opencode
+from runs.agents.base import ARGV_ELEMENT_BYTES, Agent, Request, Result, Trace
 from tests.runs.agents.shapes import ANTHROPIC, OPENAI, REHEARSAL, RELAY, TOKEN
 
 pytestmark = pytest.mark.engine
@@ -26,6 +26,10 @@ pytestmark = pytest.mark.engine
 RECORDER = Path(__file__).with_name("recorder.py")
 UID = "4242:4242"
 PLAIN = Request(model="some-model")
+TMPFS = ("--tmpfs", "/work:mode=1777")
+GEMINI = get_provider("gemini")
+ANY = {"gemini": GEMINI}  # the others speak to the providers of the tests
+AGENTS = ("claude", "codex", "pi", "opencode", "gemini", "hermes")
 TASKS = {
     "a long one": "\n".join(f"{n}: read the file and count its lines" for n in range(25_000)),
     "a leading dash": "--version please\n\n- and -x too",
@@ -42,6 +46,8 @@ class Ended:
     lines: list[Trace]
     result: Result | None
     bodies: list[dict[str, Any]]
+    names: list[str]  # that it looked up
+    probes: list[str]  # what it asked for besides its model
 
 
 def docker(*words: str, **more: Any) -> subprocess.CompletedProcess[bytes]:
@@ -78,6 +84,7 @@ def run(
     request: Request = PLAIN,
     answer: dict[str, Any] | None = None,
     env: dict[str, str] | None = None,
+    work: Path | None = None,
 ) -> Ended:
     """Run the agent's real command line in its image, with the recorder as its model."""
     agent.check(request, provider)
@@ -88,6 +95,8 @@ def run(
     record = directory / "record"
     record.mkdir()
     record.chmod(0o777)
+    resolver = directory / "resolv.conf"
+    resolver.write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
     inside = {
         **launched.env,
         "HOME": recipe.home,
@@ -98,18 +107,26 @@ def run(
         *("run", "--rm", "-i", "--init", "--network", "none", "--cap-drop", "ALL"),
         *("--user", UID, "--group-add", "0", "--label", "sanduk.install=test-agents"),
         *(word for name in inside for word in ("--env", name)),
-        *("--tmpfs", "/work:mode=1777", "--workdir", "/work"),
+        *(("--mount", f"type=bind,source={work},target=/work") if work else TMPFS),
+        *("--workdir", "/work"),
+        *("--mount", f"type=bind,source={resolver},target=/etc/resolv.conf,readonly"),
         *("--mount", f"type=bind,source={RECORDER},target=/recorder.py,readonly"),
         *("--mount", f"type=bind,source={record},target=/record"),
         *("--entrypoint", "python3", tag, "/recorder.py", *recipe.entrypoint, *launched.argv),
-        input=task.encode(),
+        input=(launched.before_task + task).encode() if launched.task_on_stdin else b"",
         env={**os.environ, **inside},
         timeout=120,
     )
     reader = agent.reader()
     lines = [line for record_ in records(done.stdout) for line in reader.record(record_)]
-    bodies = [json.loads(path.read_bytes()) for path in sorted(record.iterdir())]
-    return Ended(done.returncode, done.stderr.decode(), lines, reader.result(), bodies)
+    bodies = [json.loads(path.read_bytes()) for path in sorted(record.glob("*.json"))]
+    names, probes = (
+        path.read_text().splitlines() if (path := record / kind).exists() else []
+        for kind in ("names", "probes")
+    )
+    return Ended(
+        done.returncode, done.stderr.decode(), lines, reader.result(), bodies, names, probes
+    )
 
 
 def records(output: bytes) -> Iterator[dict[str, Any]]:
@@ -132,12 +149,15 @@ def strings(value: object) -> Iterator[str]:
 
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
-@pytest.mark.parametrize("name", ["claude", "codex", "pi"])
+@pytest.mark.parametrize("name", AGENTS)
 def test_the_task_reaches_the_model_complete_and_unaltered(name, task, tmp_path):
-    ended = run(get_agent(name), task, tmp_path)
+    if name == "hermes":  # it takes an argument
+        task = task[: ARGV_ELEMENT_BYTES - 1000]
+    ended = run(get_agent(name), task, tmp_path, provider=ANY.get(name, REHEARSAL))
 
     assert ended.code == 0, ended.errors
     assert task in set(strings(ended.bodies[0]))
+    assert ended.names == []
     assert ended.lines[-1] == Trace("text", "Finished.")
     assert ended.result is not None
     assert ended.result.ok
@@ -147,9 +167,10 @@ def test_the_task_reaches_the_model_complete_and_unaltered(name, task, tmp_path)
 
 
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("name", ["claude", "codex", "pi"])
+@pytest.mark.parametrize("name", AGENTS)
 def test_a_refused_call_is_a_failure_in_words(name, tmp_path):
-    ended = run(get_agent(name), "Count.", tmp_path, answer={"status": 403})
+    provider = ANY.get(name, REHEARSAL)
+    ended = run(get_agent(name), "Count.", tmp_path, provider=provider, answer={"status": 403})
 
     assert ended.result is not None
     assert not ended.result.ok
@@ -181,6 +202,14 @@ def test_a_rate_limit_is_told_as_one(name, tmp_path):
         ("claude", ANTHROPIC, Request(effort="max"), ("output_config", "effort"), "max"),
         ("codex", OPENAI, Request(effort="minimal"), ("reasoning", "effort"), "minimal"),
         ("pi", OPENAI, Request(effort="max"), ("reasoning_effort",), "max"),
+        ("opencode", OPENAI, Request(effort="xhigh"), ("reasoning_effort",), "xhigh"),
+        (
+            "opencode",
+            ANTHROPIC,
+            Request("m", effort="max"),
+            ("output_config", "effort"),
+            "max",
+        ),
     ],
 )
 def test_the_effort_reaches_the_model(name, provider, request_, where, effort, tmp_path):
@@ -225,10 +254,52 @@ def test_claude_tells_its_turn_limit_in_words(tmp_path):
 
 
 @pytest.mark.usefixtures("engine")
-def test_pi_offers_only_the_tools_that_are_allowed(tmp_path):
-    ended = run(get_agent("pi"), "Count.", tmp_path, request=Request(allowed_tools="read,ls"))
+@pytest.mark.parametrize(
+    ("name", "tools"), [("pi", ["read", "ls"]), ("opencode", ["read", "bash"])]
+)
+def test_only_the_tools_that_are_allowed_are_offered(name, tools, tmp_path):
+    ended = run(get_agent(name), "Count.", tmp_path, request=Request(allowed_tools=",".join(tools)))
 
-    assert [tool["function"]["name"] for tool in ended.bodies[0]["tools"]] == ["read", "ls"]
+    assert {tool["function"]["name"] for tool in ended.bodies[0]["tools"]} == set(tools)
+
+
+@pytest.mark.usefixtures("engine")
+def test_opencodes_tools_are_called_as_the_refusals_say(tmp_path):
+    ended = run(get_agent("opencode"), "Count.", tmp_path)
+
+    offered = {tool["function"]["name"] for tool in ended.bodies[0]["tools"]}
+    assert offered <= set(opencode.TOOLS)
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_bare_opencode_reads_no_file_of_the_workspace(bare, tmp_path):
+    work = tmp_path / "work"
+    for kind in (".agents", ".claude", ".opencode"):
+        skill = work / kind / "skills" / "mine" / "SKILL.md"
+        skill.parent.mkdir(parents=True)
+        skill.write_text("---\nname: mine\ndescription: of the workspace\n---\nDo.\n")
+    (work / "AGENTS.md").write_text("Words of the workspace.\n")
+    request = Request(model="m", bare=bare)
+
+    ended = run(get_agent("opencode"), "Count.", tmp_path, request=request, work=work)
+
+    asked = json.dumps(ended.bodies[0])
+    assert ("of the workspace" in asked) is not bare
+
+
+@pytest.mark.usefixtures("engine")
+def test_hermes_asks_the_relay_for_nothing_but_its_list_of_models(tmp_path):
+    ended = run(get_agent("hermes"), "Count.", tmp_path)
+
+    assert set(ended.probes) <= {"GET /v1/models", "GET /models"}
+
+
+@pytest.mark.usefixtures("engine")
+def test_gemini_makes_no_call_of_its_own_when_it_is_told_the_model(tmp_path):
+    ended = run(get_agent("gemini"), "Count.", tmp_path, provider=GEMINI)
+
+    assert len(ended.bodies) == 1
 
 
 @pytest.mark.usefixtures("engine")
