@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from recipes import load
+from recipes.schema import Npm, Pip
+from relay import get_provider, provider_names
 from runs.agents import get_agent
 from runs.agents.base import Agent, Request
 
@@ -14,7 +17,13 @@ ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "agents.md").read_text("utf-8")
 EXAMPLE = ROOT / "tests" / "fake_agent"
 FLAGS = ("max_turns", "allowed_tools", "permission_mode", "bare")
-AGENTS = ("claude", "codex", "pi")
+AGENTS = ("claude", "codex", "pi", "opencode", "gemini", "hermes")
+WIRE = {
+    "anthropic-messages": "Messages",
+    "gemini": "Gemini",
+    "openai-chat": "Chat Completions",
+    "openai-responses": "Responses",
+}
 
 
 def cell(row: str, name: str) -> str:
@@ -27,7 +36,38 @@ def cell(row: str, name: str) -> str:
 def test_the_efforts_are_those_it_takes(name):
     words, _, _ = cell("`--effort`", name).partition(";")
 
-    assert tuple(words.split(", ")) == get_agent(name).efforts
+    assert words == (", ".join(get_agent(name).efforts) or "refused")
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_its_protocols_and_providers_are_those_it_has(name):
+    agent = get_agent(name)
+    strange = [
+        each
+        for each in provider_names()
+        if not set(get_provider(each).protocols) & set(agent.protocols)
+    ]
+    others = [each for each in provider_names() if each not in strange]
+
+    assert cell("speaks", name) == ", ".join(WIRE[protocol] for protocol in agent.protocols)
+    assert cell("works with", name) in (
+        f"every provider but {', '.join(strange)}",
+        ", ".join(others),
+    )
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_version_is_the_one_its_image_has(name):
+    [line] = [line for line in PAGE.splitlines() if line.startswith("| | claude")]
+    version = line.strip("|").split("|")[1 + AGENTS.index(name)].split()[1]
+    pins = [
+        spec
+        for placed in load(get_agent(name).recipe).sections
+        if isinstance(placed.section, Npm | Pip)
+        for spec in placed.section.install
+    ]
+
+    assert pins[0].endswith((f"@{version}", f"=={version}"))
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -42,8 +82,12 @@ def test_a_flag_is_called_refused_where_it_is(name, flag):
 def test_the_places_in_its_home_are_right(name):
     agent = get_agent(name)
 
+    instructions = agent.instructions_file
+
     assert cell("skills, in its home", name) == f"`{agent.skills_dir}`"
-    assert cell("instructions, in its home", name) == f"`{agent.instructions_file}`"
+    assert cell("instructions, in its home", name) == (
+        f"`{instructions}`" if instructions else "none"
+    )
 
 
 @pytest.mark.parametrize("language", ["python", "toml"])
