@@ -127,24 +127,18 @@ class HermesReader(Reader):
             self._text = text_of(record.get("content"), ANSWER_CHARS)
             lines.append(Trace("text", text))
         for call in mappings(record.get("calls")):
-            function = mapping(call.get("function"))
-            name = text_of(function.get("name"), 200) or "tool"
-            lines.append(Trace("tool", name, shown(function.get("arguments"))))
+            name = text_of(call.get("name"), 200) or "tool"
+            lines.append(Trace("tool", name, shown(call.get("input"))))
         return lines
 
 
 def _tool_result(record: dict[str, Any]) -> list[Trace]:
-    """A tool gives back JSON as text; that of a command has `exit_code` and `error` in it."""
     name = text_of(record.get("tool"), 200) or "tool"
-    try:
-        given = mapping(json.loads(text_of(record.get("content"))))
-    except (RecursionError, ValueError):
-        return []
-    code, why = count(given.get("exit_code")), given.get("error")
+    code, why = count(record.get("exit_code")), record.get("error")
     if not code and not why:
         return []
     how = f"{name} ended with exit code {code}" if code else f"{name} failed"
-    return [Trace("problem", how, sentence(why) or shown(given.get("output")))]
+    return [Trace("problem", how, sentence(why) if why else shown(record.get("output")))]
 
 
 def _error(ended: dict[str, Any], usage: dict[str, Any], said: str) -> str:

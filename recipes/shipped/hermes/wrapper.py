@@ -6,6 +6,7 @@ while it works; what it used stands in a file, which is made outside of the work
 it has ended. The last line is the result. Without --oneshot this becomes hermes.
 """
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -19,9 +20,10 @@ CONFIG = "SANDUK_HERMES_CONFIG"  # JSON, which is YAML too
 RELAY_ALIAS = "127.1"  # how hermes is told the relay's address
 PAUSE_S = 0.5
 ANSWER_CHARS = 200_000
-CONTENT_CHARS = 20_000
+SHOWN_CHARS = 20_000  # of a tool's input or output
+STORED_CHARS = 4_000_000  # of one message that are read
 ROWS = (
-    "SELECT id, role, substr(content, 1, ?), substr(tool_calls, 1, 100000), tool_name"
+    "SELECT id, role, substr(content, 1, ?), substr(tool_calls, 1, ?), tool_name"
     " FROM messages WHERE id > ? ORDER BY id LIMIT 1000"
 )
 
@@ -57,8 +59,9 @@ def main() -> int:
     return code if code >= 0 else 128 - code
 
 
-def say(record: dict[str, object]) -> None:
-    sys.stdout.write(f"{json.dumps(record)}\n")
+def say(record: dict[str, Any]) -> None:
+    kept = {key: value for key, value in record.items() if value is not None}
+    sys.stdout.write(f"{json.dumps(kept, default=str)}\n")
     sys.stdout.flush()
 
 
@@ -70,11 +73,15 @@ def newest(store: Path) -> int:
 
 def tell(store: Path, seen: int) -> int:
     """Print the messages that came after number `seen`; the number of the last one."""
-    for number, role, content, calls, tool in ask(store, ROWS, CONTENT_CHARS, seen):
+    for number, role, content, calls, tool in ask(store, ROWS, STORED_CHARS, STORED_CHARS, seen):
         seen = number
-        if role in ("assistant", "tool"):
-            message = {"type": role, "content": content, "tool": tool, "calls": parsed(calls)}
-            say({key: value for key, value in message.items() if value})
+        if role == "assistant":
+            say({"type": "assistant", "content": cut(content, ANSWER_CHARS), "calls": named(calls)})
+        elif role == "tool":
+            given = parsed(content)
+            told = given if isinstance(given, dict) else {}
+            outcome = {key: cut(told.get(key)) for key in ("exit_code", "error", "output")}
+            say({"type": "tool", "tool": tool, **outcome})
     return seen
 
 
@@ -83,26 +90,45 @@ def ask(store: Path, query: str, *values: int) -> list[tuple[Any, ...]]:
     if not store.exists():
         return []
     try:
-        database = sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True, timeout=2)
-        try:
+        with contextlib.closing(
+            sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True, timeout=2)
+        ) as database:
+            database.text_factory = lambda text: text.decode("utf-8", "replace")
             return database.execute(query, values).fetchall()
-        finally:
-            database.close()
-    except sqlite3.OperationalError:  # the next look finds what this one missed
+    except sqlite3.Error:  # the next look finds what this one missed
         return []
 
 
-def parsed(text: str | None) -> object:
+def named(calls: object) -> list[dict[str, Any]] | None:
+    """The tool calls of a message, each as its name and its input."""
+    found = parsed(calls)
+    if not isinstance(found, list):
+        return None
+    functions = [
+        call["function"] for call in found if isinstance(call, dict) and "function" in call
+    ]
+    return [
+        {"name": function.get("name"), "input": cut(function.get("arguments"))}
+        for function in functions
+        if isinstance(function, dict)
+    ]
+
+
+def cut(value: object, limit: int = SHOWN_CHARS) -> object:
+    return value[:limit] if isinstance(value, str) else value
+
+
+def parsed(text: object) -> object:
     try:
-        return json.loads(text) if text else None
-    except ValueError:  # cut, as it was too long to read whole
-        return text
+        return json.loads(text) if isinstance(text, str) else None
+    except (RecursionError, ValueError):  # no JSON, or cut as it was too long
+        return None
 
 
 def read(usage: Path) -> object:
     try:
         return json.loads(usage.read_text("utf-8"))
-    except (OSError, ValueError):  # hermes ended before it wrote it
+    except (OSError, RecursionError, ValueError):  # hermes ended before it wrote it
         return None
 
 

@@ -32,12 +32,12 @@ def read(*records: dict[str, Any]) -> tuple[list[Trace], Result | None]:
 
 
 def called(command: str) -> dict[str, Any]:
-    function = {"name": "terminal", "arguments": json.dumps({"command": command})}
-    return {"type": "assistant", "content": "I count.", "calls": [{"function": function}]}
+    call = {"name": "terminal", "input": json.dumps({"command": command})}
+    return {"type": "assistant", "content": "I count.", "calls": [call]}
 
 
-def given(content: Any) -> dict[str, Any]:
-    return {"type": "tool", "tool": "terminal", "content": content}
+def given(**fields: Any) -> dict[str, Any]:
+    return {"type": "tool", "tool": "terminal", **fields}
 
 
 def end(text: Any = "There is one.", usage: Any = USAGE, code: Any = 0) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def end(text: Any = "There is one.", usage: Any = USAGE, code: Any = 0) -> dict[
 def test_a_good_run_is_traced_and_told():
     lines, ended = read(
         called("ls"),
-        given('{"output": "a", "exit_code": 0, "error": null}'),
+        given(output="a", exit_code=0),
         {"type": "assistant", "content": "There is one."},
         end(),
     )
@@ -69,22 +69,23 @@ def test_without_a_result_there_is_none():
 
 
 @pytest.mark.parametrize(
-    ("content", "line"),
+    ("fields", "line"),
     [
         (
-            '{"output": "gone", "exit_code": 2, "error": null}',
+            {"output": "gone", "exit_code": 2},
             Trace("problem", "terminal ended with exit code 2", "gone"),
         ),
-        ('{"error": "no such tool"}', Trace("problem", "terminal failed", "no such tool")),
+        ({"error": "no such tool"}, Trace("problem", "terminal failed", "no such tool")),
+        ({"error": {"message": "no"}}, Trace("problem", "terminal failed", "no")),
     ],
 )
-def test_a_tool_that_failed_is_a_problem(content, line):
-    assert read(given(content))[0] == [line]
+def test_a_tool_that_failed_is_a_problem(fields, line):
+    assert read(given(**fields))[0] == [line]
 
 
-@pytest.mark.parametrize("content", [None, "words", "{", "[1]", "7", "[" * 5000])
-def test_a_tool_that_gave_no_object_back_is_no_problem(content):
-    assert read(given(content))[0] == []
+@pytest.mark.parametrize("fields", [{}, {"exit_code": 0, "error": ""}, {"exit_code": "two"}])
+def test_a_tool_that_did_not_fail_is_no_problem(fields):
+    assert read(given(**fields))[0] == []
 
 
 @pytest.mark.parametrize(
