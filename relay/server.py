@@ -63,7 +63,6 @@ async def serving(app: ASGIApp, bound: socket.socket) -> AsyncIterator[None]:
         proxy_headers=False,
         server_header=False,
         date_header=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
     )
     config.load()
     loop = asyncio.get_running_loop()
@@ -186,12 +185,14 @@ class RelayProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._await_request()
+        self._unused_since = self.loop.time()
+        self._keep_alive = self.loop.call_later(KEEP_ALIVE_S, self._close_if_unused)
         if len(self.connections) > MAX_CONNECTIONS:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_deadline()
+        self._keep_alive.cancel()
         # uvicorn tells only the latest of several pipelined requests.
         for cycle in self._open:
             _leave(cycle)
@@ -200,7 +201,6 @@ class RelayProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
-        self._unset_keepalive_if_required()
         if self._in_head:
             self._fed_in_head += len(data)
         try:
@@ -220,7 +220,7 @@ class RelayProtocol(HttpToolsProtocol):
             # Most heads come in one piece and need no timer.
             self._deadline = self.loop.call_later(HEAD_TIME_S, self._head_is_late)
         if not self._open and not self._in_head:
-            self._await_request()
+            self._unused_since = self.loop.time()
 
     # -- the parser calls these ----------------------------------------------------------------
     def on_message_begin(self) -> None:
@@ -288,7 +288,14 @@ class RelayProtocol(HttpToolsProtocol):
         if self._open:
             # A response to HEAD has no body whose bytes would take its head along.
             cast("_HeadWithBody", self._open.popleft().transport).flush()
-        super().on_response_complete()
+        # Not uvicorn's own: it sets a timer after each response, and here one is kept for all.
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self._unused_since = self.loop.time()
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
 
     # -- inside --------------------------------------------------------------------------------
     def _head_is_late(self) -> None:
@@ -332,12 +339,13 @@ class RelayProtocol(HttpToolsProtocol):
             oldest = min(unused, key=lambda one: one._unused_since, default=self)
             oldest.transport.abort()
 
-    def _await_request(self) -> None:
-        self._unused_since = self.loop.time()
-        self._unset_keepalive_if_required()
-        self.timeout_keep_alive_task = self.loop.call_later(
-            KEEP_ALIVE_S, self.timeout_keep_alive_handler
-        )
+    def _close_if_unused(self) -> None:
+        now = self.loop.time()
+        left = KEEP_ALIVE_S - (0 if self._open or self._in_head else now - self._unused_since)
+        if left > 0.001:
+            self._keep_alive = self.loop.call_later(left, self._close_if_unused)
+        else:
+            self.transport.close()
 
     def _stop_deadline(self) -> None:
         if self._deadline is not None:

@@ -38,6 +38,26 @@ async def test_a_client_that_sent_a_large_body_at_once_is_seen_to_leave():
 
 
 @asynchronous
+async def test_a_client_connection_is_closed_when_unused_and_not_while_it_waits(monkeypatch):
+    monkeypatch.setattr("relay.server.KEEP_ALIVE_S", 0.3)
+
+    async def slow(seen, writer):
+        await asyncio.sleep(0.7)
+        writer.write(plain(b"{}"))
+
+    async with standing(slow) as stand:
+        reader, writer = await stand.connect()
+        await asyncio.sleep(0.2)
+        writer.write(request(close=False))
+        assert (await reader.readuntil(b"{}")).startswith(b"HTTP/1.1 200 ")
+        began = time.monotonic()
+        async with asyncio.timeout(2):
+            assert await reader.read() == b""
+        assert time.monotonic() - began > 0.25
+        writer.close()
+
+
+@asynchronous
 async def test_a_provider_that_falls_silent_on_a_used_connection_is_given_up_in_time():
     """The timer of the rest between two calls stays set; silence is counted from the second."""
     calls = 0
