@@ -1,46 +1,65 @@
-"""Where recipes are found: shipped with sanduk, or in the user's configuration directory.
+"""Where recipes and kits are found: shipped, in the user's configuration, or in a package.
 
 Never in the working directory: a repository must not decide what image its agent runs in. A path
-is a path only when it says so, by a slash or the ending `.json`.
+is a path only when it says so, by a slash or the ending `.json`. A package offers a recipe or a kit
+by an entry point of the group `sanduk.recipes` or `sanduk.kits` that loads to its path.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from recipes.schema import RecipeError
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 SHIPPED = Path(__file__).parent / "shipped"
+SHIPPED_KITS = SHIPPED / "kits"
+Kind = Literal["recipe", "kit"]
+GROUPS: dict[Kind, str] = {"recipe": "sanduk.recipes", "kit": "sanduk.kits"}
 _NAME = re.compile(r"[a-z0-9]+(?:-+[a-z0-9]+)*")
 
 
-def user_directory() -> Path:
-    """`$XDG_CONFIG_HOME/sanduk/recipes`, else `~/.config/sanduk/recipes`."""
+def configuration() -> Path:
+    """`$XDG_CONFIG_HOME/sanduk`, else `~/.config/sanduk`."""
     configured = os.environ.get("XDG_CONFIG_HOME", "")
     # The XDG rule: a value that is not absolute counts as unset.
     base = Path(configured) if configured.startswith("/") else Path("~/.config").expanduser()
-    return base / "sanduk" / "recipes"
+    return base / "sanduk"
+
+
+def user_directory(kind: Kind = "recipe") -> Path:
+    """Where the user's own are: `recipes` or `kits` below `configuration`."""
+    return configuration() / f"{kind}s"
 
 
 def recipe_names() -> tuple[str, ...]:
-    """The names `find` accepts, shipped ones and the user's, sorted."""
-    found: set[str] = set()
-    for directory in (SHIPPED, user_directory()):
-        try:
-            entries = [entry.name for entry in directory.iterdir()]
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise RecipeError(f"{directory}: {error.strerror}") from None
-        stems = [entry.removesuffix(".json") for entry in entries if entry.endswith(".json")]
-        found.update(stem for stem in stems if _NAME.fullmatch(stem))
-    return tuple(sorted(found))
+    """The names `find` accepts, sorted. Raises RecipeError: a directory cannot be read."""
+    return _names("recipe")
+
+
+def kit_names() -> tuple[str, ...]:
+    """The names `find_kit` accepts, sorted. Raises RecipeError: a directory cannot be read."""
+    return _names("kit")
+
+
+def is_name(word: str) -> bool:
+    """Whether a recipe or a kit may be called so."""
+    return _NAME.fullmatch(word) is not None
+
+
+def is_path(spec: str) -> bool:
+    """Whether a word means a file, not a name."""
+    return "/" in spec or spec.endswith(".json")
 
 
 def find(spec: str, relative_to: Path | None = None) -> Path:
-    """The file a name or a path means.
+    """The recipe file a name or a path means.
 
     Args:
         spec: a path (it has a slash or ends in `.json`; `~` is expanded) or a name.
@@ -49,31 +68,133 @@ def find(spec: str, relative_to: Path | None = None) -> Path:
     Raises:
         RecipeError: there is none, or a name is taken twice.
     """
-    if "/" in spec or spec.endswith(".json"):
-        try:
-            path = (relative_to or Path.cwd()) / Path(spec).expanduser()
-        except (OSError, RuntimeError) as error:
-            raise RecipeError(f"recipe {spec}: {error}") from None
-        if "\0" not in spec and path.is_dir():
-            raise RecipeError(f"recipe {spec}: this is a directory; name the recipe's .json file")
-        if "\0" in spec or not path.is_file():
-            raise RecipeError(f"recipe {spec}: no such file")
-        return path.parent.resolve() / path.name  # a link keeps the name it is called by
-    if not _NAME.fullmatch(spec):
+    return _find("recipe", spec, relative_to)
+
+
+def find_kit(spec: str, relative_to: Path | None = None) -> Path:
+    """The kit.json a name or a path means, as for `find`; a directory means its kit.json."""
+    return _find("kit", spec, relative_to)
+
+
+def _find(kind: Kind, spec: str, relative_to: Path | None) -> Path:
+    if is_path(spec):
+        return _at_path(kind, spec, relative_to)
+    if not is_name(spec):
         raise RecipeError(
-            f"recipe {spec!r}: a name has lower-case letters, digits and hyphens; "
+            f"{kind} {spec!r}: a name has lower-case letters, digits and hyphens; "
             "a path has a slash or ends in .json"
         )
-    shipped, own = (directory / f"{spec}.json" for directory in (SHIPPED, user_directory()))
-    if shipped.is_file() and own.is_file():
+    shipped, own = _shipped(kind, spec), _own(kind, spec)
+    if shipped.is_file():
+        if own.is_file():
+            raise RecipeError(
+                f"{kind} {spec}: {own} has the name of a shipped {kind}, which cannot be replaced; "
+                "give it another name"
+            )
+        return shipped  # no package is asked: it could not replace it
+    offered = _offered(kind, spec)
+    hits = [(str(own), own)] if own.is_file() else []
+    hits += [(f"package {_source(point)}", _path_of(kind, point)) for point in offered]
+    if len(hits) > 1:
         raise RecipeError(
-            f"recipe {spec}: {own} has the name of a shipped recipe, which cannot be replaced; "
-            "give it another name"
+            f"{kind} {spec}: both {hits[0][0]} and {hits[1][0]} have it; name one by its path: "
+            f"{' or '.join(str(path) for _, path in hits)}"
         )
-    for path in (shipped, own):
-        if path.is_file():
-            return path
+    if hits:
+        return hits[0][1]
     raise RecipeError(
-        f"recipe {spec}: there is none; known are {', '.join(recipe_names())}. "
+        f"{kind} {spec}: there is none; known are {', '.join(_names(kind)) or 'none'}. "
         "A path needs a slash or the ending .json"
     )
+
+
+def _at_path(kind: Kind, spec: str, relative_to: Path | None) -> Path:
+    try:
+        path = (relative_to or Path.cwd()) / Path(spec).expanduser()
+    except (OSError, RuntimeError) as error:
+        raise RecipeError(f"{kind} {spec}: {error}") from None
+    if "\0" not in spec and path.is_dir():
+        if kind == "recipe":
+            raise RecipeError(f"recipe {spec}: this is a directory; name the recipe's .json file")
+        path /= "kit.json"
+    if "\0" in spec or not path.is_file():
+        raise RecipeError(f"{kind} {spec}: no such file")
+    if kind == "kit" and path.name != "kit.json":
+        raise RecipeError(
+            f"kit {spec}: a kit's file is called kit.json, in a directory of its name"
+        )
+    return _resolved(kind, path)
+
+
+def _resolved(kind: Kind, path: Path) -> Path:
+    """Absolute; a link keeps the name it is called by, which for a kit is its directory's."""
+    if kind == "recipe" or path.parent.name in ("", ".."):
+        return path.parent.resolve() / path.name
+    return path.parent.parent.resolve() / path.parent.name / path.name
+
+
+def _shipped(kind: Kind, name: str) -> Path:
+    return SHIPPED / f"{name}.json" if kind == "recipe" else SHIPPED_KITS / name / "kit.json"
+
+
+def _own(kind: Kind, name: str) -> Path:
+    directory = user_directory(kind)
+    return directory / f"{name}.json" if kind == "recipe" else directory / name / "kit.json"
+
+
+def _names(kind: Kind) -> tuple[str, ...]:
+    found: set[str] = set()
+    for directory in (SHIPPED if kind == "recipe" else SHIPPED_KITS, user_directory(kind)):
+        try:
+            entries = list(directory.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise RecipeError(f"{directory}: {error.strerror}") from None
+        if kind == "recipe":
+            found.update(entry.stem for entry in entries if entry.suffix == ".json")
+        else:
+            found.update(entry.name for entry in entries if (entry / "kit.json").is_file())
+    found.update(point.name for point in _offered(kind))
+    return tuple(sorted(name for name in found if is_name(name)))
+
+
+def package_problems(kind: Kind) -> tuple[str, ...]:
+    """One sentence for each recipe or kit offered by a package that is left out."""
+    problems = []
+    for point in _offered(kind):
+        offers = f"package {_source(point)} offers {kind} {point.name}"
+        if not is_name(point.name):
+            problems.append(f"{offers}, which is no name; left out")
+        elif _shipped(kind, point.name).is_file():
+            problems.append(f"{offers}, whose name is shipped with sanduk; left out")
+    return tuple(problems)
+
+
+def _offered(kind: Kind, name: str | None = None) -> list[EntryPoint]:
+    from importlib.metadata import entry_points  # costs more than reading a recipe
+
+    every = entry_points(group=GROUPS[kind])
+    points: Iterable[EntryPoint] = every if name is None else every.select(name=name)
+    # A path that stands twice on sys.path gives the same offer twice.
+    return sorted(set(points), key=lambda point: (point.name, _source(point), point.value))
+
+
+def _source(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "(unnamed)"
+
+
+def _path_of(kind: Kind, point: EntryPoint) -> Path:
+    where = f"{kind} {point.name} of package {_source(point)}"
+    try:
+        given = point.load()
+    except (Exception, SystemExit) as error:  # somebody else's module may raise anything
+        raise RecipeError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(given, str | os.PathLike):
+        raise RecipeError(f"{where}: {point.value} is {type(given).__name__}, not a path")
+    path = Path(os.fsdecode(given))
+    if kind == "kit" and path.is_dir():
+        path /= "kit.json"
+    if not (path.is_absolute() and path.is_file()):
+        raise RecipeError(f"{where}: {path} is no file with an absolute path")
+    return _resolved(kind, path)

@@ -7,9 +7,15 @@ load, so that they can be listed and mended; building them is refused here.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
-from recipes.resolve import PlacedSection, Recipe
-from recipes.schema import Archive, Binary, Npm, Pip, RecipeError
+from msgspec import UNSET, Struct
+
+from recipes.placed import Place, PlacedSection
+from recipes.resolve import Recipe
+from recipes.schema import Archive, Binary, Copy, Npm, Pip, RecipeError, Section
+from recipes.spans import line_of
 
 # https://semver.org: three numbers, then optionally a pre-release and build metadata.
 _SEMVER = re.compile(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?")
@@ -40,55 +46,112 @@ def refuse_unbuildable(recipe: Recipe, architecture: str | None) -> None:
     Args:
         architecture: what the image is built for, as Debian calls it; None when unknown.
     """
-    if recipe.kits:
-        names = ", ".join(kit.key for kit in recipe.kits)
-        raise RecipeError(f"{recipe.path}: $.kits: kits are not supported yet ({names})")
+    for problem in problems(recipe):
+        raise RecipeError(problem.sentence)
+    for placed in every_section(recipe):
+        _check_architecture(placed, architecture)
+
+
+class Problem(Struct, frozen=True):
+    """Something that parses but is not built, and the command that mends it."""
+
+    where: Place
+    text: str
+    mend: str  # the rest of a command line: "recipe fix x.json"
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.where}{_line(self.where)}: {self.text}; mend it with: sanduk {self.mend}"
+
+
+def problems(recipe: Recipe) -> Iterator[Problem]:
+    """Everything about a recipe and its kits that is not built, in the order it is written."""
+    yield from _account(recipe)
+    for placed in recipe.sections:
+        yield from section_problems(placed.section, placed.where, f"recipe fix {placed.where.file}")
+    for kit in recipe.kits:
+        fix = f"recipe fix {kit.path}"
+        if "HOME" in kit.env:
+            place = Place(Path(kit.path), "$.env.HOME")
+            yield Problem(place, "it follows from the recipe's home; leave it out", fix)
+        for placed in kit.tools:
+            section = placed.section
+            yield from section_problems(section, placed.where, fix)
+            if kit.pinned and kit.asked and isinstance(section, Copy) and section.sha256 is UNSET:
+                yield Problem(
+                    placed.where,
+                    f"a pinned kit gives the sha256 of the file it copies ({section.source})",
+                    f"kit pin {kit.asked.file}",
+                )
+
+
+def every_section(recipe: Recipe) -> Iterator[PlacedSection]:
+    """The recipe's sections and its kits' tools."""
+    yield from recipe.sections
+    for kit in recipe.kits:
+        yield from kit.tools
+
+
+def _account(recipe: Recipe) -> Iterator[Problem]:
     if recipe.user == "root":
-        raise RecipeError(f"{recipe.path}: $.user: an agent never runs as root; name another user")
+        where = recipe.place("user")
+        yield Problem(
+            where, "an agent never runs as root; name another user", f"recipe fix {where.file}"
+        )
     first, *rest = recipe.home.strip("/").split("/")
     if first in _SYSTEM or (first == "var" and not rest):
-        raise RecipeError(
-            f"{recipe.path}: $.home: {recipe.home} belongs to the system; use /home/{recipe.user}"
+        where = recipe.place("home")
+        yield Problem(
+            where,
+            f"{recipe.home} belongs to the system; use /home/{recipe.user}",
+            f"recipe fix {where.file}",
         )
     if "HOME" in recipe.env:
-        raise RecipeError(f"{recipe.path}: $.env.HOME: it follows from $.home; leave it out")
-    for placed in recipe.sections:
-        _check_section(placed, architecture)
+        where = recipe.place("env.HOME")
+        yield Problem(where, "it follows from $.home; leave it out", f"recipe fix {where.file}")
 
 
-def _check_section(placed: PlacedSection, architecture: str | None) -> None:
-    section = placed.section
+def section_problems(section: Section, where: Place, mend: str) -> Iterator[Problem]:
+    """What is not built of one section: versions that may be several, and flags not allowed."""
     if isinstance(section, Npm):
-        for index, spec in enumerate(section.install):
-            if not _SEMVER.fullmatch(spec.rpartition("@")[2]):
-                raise RecipeError(
-                    f"{placed.where}.install[{index}]: {spec} may be several versions; "
-                    "give one exactly, like name@1.2.3"
-                )
-        _check_flags(placed, section.flags, _NPM_FLAGS)
+        exact, flags, joint = _SEMVER, _NPM_FLAGS, "@"
     elif isinstance(section, Pip):
-        for index, spec in enumerate(section.install):
-            if not _PEP440.fullmatch(spec.partition("==")[2]):
-                raise RecipeError(
-                    f"{placed.where}.install[{index}]: {spec} may be several versions; "
-                    "give one exactly, like name==1.2.3"
-                )
-        _check_flags(placed, section.flags, _PIP_FLAGS)
-    elif (
-        isinstance(section, Binary | Archive)
-        and architecture is not None
-        and architecture not in section.artifacts
-    ):
+        exact, flags, joint = _PEP440, _PIP_FLAGS, "=="
+    else:
+        return
+    for index, spec in enumerate(section.install):
+        name, _, version = spec.rpartition(joint)
+        if not exact.fullmatch(version):
+            wanted = f"{name}{joint}1.2.3" if name else f"name{joint}1.2.3"
+            yield Problem(
+                where.below(f".install[{index}]"),
+                f"{spec} may be several versions; give one exactly, like {wanted}",
+                f"{mend} --version {wanted}",
+            )
+    for index, flag in enumerate(section.flags):
+        if flag not in flags:
+            yield Problem(
+                where.below(f".flags[{index}]"),
+                f"{flag} is not allowed, as it may change where packages come from; "
+                f"allowed are {', '.join(sorted(flags))}",
+                mend,
+            )
+
+
+def _check_architecture(placed: PlacedSection, architecture: str | None) -> None:
+    section = placed.section
+    if not isinstance(section, Binary | Archive) or architecture is None:
+        return
+    if architecture not in section.artifacts:
         raise RecipeError(
             f"{placed.where}.artifacts: nothing for {architecture}; "
             f"there is {', '.join(sorted(section.artifacts))}"
         )
 
 
-def _check_flags(placed: PlacedSection, flags: list[str], allowed: frozenset[str]) -> None:
-    for index, flag in enumerate(flags):
-        if flag not in allowed:
-            raise RecipeError(
-                f"{placed.where}.flags[{index}]: {flag} is not allowed, as it may change where "
-                f"packages come from; allowed are {', '.join(sorted(allowed))}"
-            )
+def _line(where: Place) -> str:
+    try:
+        line = line_of(where.file.read_text("utf-8"), where.path)
+    except (OSError, ValueError):
+        return ""
+    return f" (line {line})" if line else ""

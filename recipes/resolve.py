@@ -7,24 +7,17 @@ another parent: in a diamond, what one side changed or removed stays so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
 from recipes import catalog
-from recipes.files import MAX_FILE_BYTES, FileContent, read_inside
-from recipes.schema import (
-    Copy,
-    InstructionsText,
-    KitPin,
-    RecipeError,
-    RecipeFile,
-    Removal,
-    Section,
-    parse,
-)
+from recipes.files import MAX_FILE_BYTES
+from recipes.kits import Kit, load_kit, pinned_kit, refuse_together
+from recipes.placed import Place, PlacedSection, placed
+from recipes.schema import InstructionsText, RecipeError, RecipeFile, Removal, parse
 
 _Kind = Literal["value", "section", "kit", "env", "instructions"]
 _Key = tuple[_Kind, str]
@@ -34,17 +27,8 @@ _REQUIRED = {"agent": "agent", "base": "from", "user": "user", "home": "home"} |
 }
 
 
-class PlacedSection(Struct, frozen=True):
-    """A section with the recipe that wrote it, and the file it copies."""
-
-    section: Section
-    owner: str
-    where: str  # file and JSON path, for refusals
-    file: FileContent | None = None
-
-
 class Recipe(Struct, frozen=True):
-    """One image's description, complete: inheritance applied, copied files read."""
+    """One image's description, complete: inheritance applied, kits and copied files read."""
 
     name: str
     description: str
@@ -55,16 +39,24 @@ class Recipe(Struct, frozen=True):
     entrypoint: tuple[str, ...]
     env: Mapping[str, str]
     sections: tuple[PlacedSection, ...]
-    kits: tuple[KitPin, ...]
+    places: Mapping[str, Place]  # where single values and variables stand: "user", "env.HOME"
+    kits: tuple[Kit, ...]
     instructions: tuple[str, ...]  # texts, ancestors first
     path: str
 
+    def place(self, key: str) -> Place:
+        """Where a value stands, in this file or in the one it is inherited from."""
+        return self.places.get(key, Place(Path(self.path), f"$.{key}"))
+
 
 class _Item(Struct, frozen=True):
-    origin: Path
-    where: str
+    where: Place
     owner: str
     value: Any
+
+    @property
+    def origin(self) -> Path:
+        return self.where.file
 
 
 class _Layer:
@@ -96,19 +88,22 @@ class _Layer:
         return {name: item for (of, name), item in self.items.items() if of == kind}
 
 
-def load(spec: str, relative_to: Path | None = None) -> Recipe:
+def load(spec: str, relative_to: Path | None = None, *, kits: Sequence[str] = ()) -> Recipe:
     """Find a recipe by name or path and resolve it.
 
     Args:
         spec: see `recipes.catalog.find`.
         relative_to: where a relative path starts; the current directory when None.
+        kits: more kits, by name or path, which nothing pins.
 
     Raises:
-        RecipeError: it, or something it inherits, cannot be found, read or understood.
+        RecipeError: it, or something it inherits or names, cannot be found, read or understood,
+            is not what was pinned, or does not go together.
     """
     path = catalog.find(spec, relative_to)
     layers: dict[Path, _Layer] = {}
-    return _finish(path, _layer(path, (), layers))
+    more = tuple(load_kit(kit, relative_to) for kit in kits)
+    return _finish(path, _layer(path, (), layers), more)
 
 
 def _layer(path: Path, chain: tuple[Path, ...], known: dict[Path, _Layer]) -> _Layer:
@@ -117,7 +112,7 @@ def _layer(path: Path, chain: tuple[Path, ...], known: dict[Path, _Layer]) -> _L
         raise RecipeError(f"{path}: $.inherits: a cycle: {' -> '.join(names)}")
     if path in known:
         return known[path]
-    recipe = _read(path)
+    recipe = read_recipe(path)
     parents = []
     for index, spec in enumerate(recipe.parents):
         try:
@@ -135,7 +130,8 @@ def _layer(path: Path, chain: tuple[Path, ...], known: dict[Path, _Layer]) -> _L
     return layer
 
 
-def _read(path: Path) -> RecipeFile:
+def read_recipe(path: Path) -> RecipeFile:
+    """One recipe file as it is written. Raises RecipeError."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES)
@@ -186,7 +182,7 @@ def _own(recipe: RecipeFile, path: Path) -> Iterator[tuple[_Key, _Item]]:
     """Everything the file itself says, in the order it counts."""
 
     def item(place: str, value: Any) -> _Item:
-        return _Item(path, f"{path}: $.{place}", recipe.name, value)
+        return _Item(Place(path, f"$.{place}"), recipe.name, value)
 
     for name in _SCALARS:
         value = getattr(recipe, name)
@@ -203,11 +199,16 @@ def _own(recipe: RecipeFile, path: Path) -> Iterator[tuple[_Key, _Item]]:
         yield ("instructions", str(path)), item("instructions", recipe.instructions)
 
 
-def _finish(path: Path, layer: _Layer) -> Recipe:
-    values = {name: item.value for name, item in layer.values("value").items()}
+def _finish(path: Path, layer: _Layer, more: tuple[Kit, ...]) -> Recipe:
+    singles, variables = layer.values("value"), layer.values("env")
+    values = {name: item.value for name, item in singles.items()}
     missing = [json_key for name, json_key in _REQUIRED.items() if name not in values]
     if missing:
         raise RecipeError(f"{path}: $: not set here and not inherited: {', '.join(missing)}")
+    env = {name: item.value for name, item in variables.items()}
+    kits = [pinned_kit(item.value, item.where, item.owner) for item in layer.values("kit").values()]
+    kits += more
+    refuse_together(kits, values["agent"], env)
     return Recipe(
         name=path.stem,
         description=values.get("description", ""),
@@ -216,18 +217,16 @@ def _finish(path: Path, layer: _Layer) -> Recipe:
         user=values["user"],
         home=values["home"],
         entrypoint=tuple(values["entrypoint"]),
-        env={name: item.value for name, item in layer.values("env").items()},
-        sections=tuple(_placed(item) for item in layer.values("section").values()),
-        kits=tuple(item.value for item in layer.values("kit").values()),
+        env=env,
+        sections=tuple(
+            placed(item.value, item.owner, item.where) for item in layer.values("section").values()
+        ),
+        places={name: item.where for name, item in singles.items()}
+        | {f"env.{name}": item.where for name, item in variables.items()},
+        kits=tuple(kits),
         instructions=tuple(_text(item) for item in layer.values("instructions").values()),
         path=str(path),
     )
-
-
-def _placed(item: _Item) -> PlacedSection:
-    section = item.value
-    file = _file(item, section.source, ".from") if isinstance(section, Copy) else None
-    return PlacedSection(section, item.owner, item.where, file)
 
 
 def _text(item: _Item) -> str:
@@ -235,18 +234,9 @@ def _text(item: _Item) -> str:
         text = item.value.text
     else:
         try:
-            text = _file(item, item.value, "").content.decode()
+            text = item.where.read(item.value).content.decode()
         except UnicodeDecodeError:
             raise RecipeError(f"{item.where}: {item.value} is not UTF-8") from None
     if not text.strip():
         raise RecipeError(f"{item.where}: the instructions are blank")
     return text.strip("\n") + "\n"
-
-
-def _file(item: _Item, relative: str, place: str) -> FileContent:
-    try:
-        return read_inside(str(item.origin.parent), relative)
-    except OSError as error:
-        raise RecipeError(f"{item.where}{place}: {relative}: {error.strerror}") from None
-    except ValueError as error:
-        raise RecipeError(f"{item.where}{place}: {relative}: {error}") from None

@@ -1,4 +1,4 @@
-"""The recipe format: what a recipe file may say, and an error that names where it does not.
+"""The formats: what a recipe and a kit file may say, and an error that names where one does not.
 
 The keys are those of sanduk 0.3, so its recipes load unchanged. What sanduk 0.3 accepted and we no
 longer build (a version range, another registry) still parses; `recipes.pins` refuses it later.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -26,9 +26,9 @@ def _text(pattern: str, meaning: str) -> Meta:
     return Meta(pattern=whole)
 
 
-Name = Annotated[
-    str, _text("[a-z0-9]+(?:-+[a-z0-9]+)*", "a name of lower-case letters, digits and hyphens")
-]
+_A_NAME = re.compile("[a-z0-9]+(?:-+[a-z0-9]+)*")
+_File = TypeVar("_File")
+Name = Annotated[str, _text(_A_NAME.pattern, "a name of lower-case letters, digits and hyphens")]
 SectionName = Annotated[
     str, _text("[A-Za-z0-9][A-Za-z0-9._-]*", "a name of letters, digits, dots, hyphens and _")
 ]
@@ -132,10 +132,11 @@ class Archive(_Section, frozen=True, tag="archive"):
 
 
 class Copy(_Section, frozen=True, tag="copy"):
-    """A file from beside the recipe."""
+    """A file from beside the recipe or the kit."""
 
     source: RelativePath = msgspec.field(name="from")
     to: AbsolutePath
+    sha256: Sha256 | UnsetType = UNSET  # of its bytes; a pinned kit is not built without
     mode: Mode | UnsetType = UNSET  # else 0755 for an executable file and 0644 for another
 
 
@@ -169,6 +170,36 @@ class KitPin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return parts[-1]
 
 
+class Skill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A directory beside the kit with every file's hash, or one SKILL.md fetched by the build."""
+
+    path: RelativePath | UnsetType = UNSET
+    files: Annotated[dict[RelativePath, Sha256], Some] | UnsetType = UNSET
+    name: Name | UnsetType = UNSET
+    url: Url | UnsetType = UNSET
+    sha256: Sha256 | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        given = {key for key in self.__struct_fields__ if getattr(self, key) is not UNSET}
+        if given not in ({"path", "files"}, {"name", "url", "sha256"}):
+            raise ValueError("a skill has either path and files, or name, url and sha256")
+        if isinstance(self.path, str) and not _A_NAME.fullmatch(self.key):
+            raise ValueError(
+                "a skill's directory has a name of lower-case letters, digits and hyphens"
+            )
+
+    @property
+    def key(self) -> str:
+        """The skill's name: its directory is called so."""
+        return self.name if isinstance(self.name, str) else str(self.path).rpartition("/")[2]
+
+
+class AgentSetup(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a kit does for one agent: commands run as the agent's user, each a list of words."""
+
+    setup: list[Annotated[list[OneLine], Some]] = []
+
+
 class InstructionsText(Struct, frozen=True, forbid_unknown_fields=True):
     text: str
 
@@ -182,6 +213,26 @@ class Removal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     section_types: Annotated[list[SectionType], Some] | UnsetType = UNSET
 
 
+def _exactly_one(*alternatives: list[str]) -> Meta:
+    """For editors: what `__post_init__` refuses, in the words of JSON Schema."""
+    return Meta(extra_json_schema={"oneOf": [{"required": list(each)} for each in alternatives]})
+
+
+class KitFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One kit.json as written."""
+
+    name: Name
+    description: OneLine = ""
+    tools: list[Section] = []
+    skills: list[Annotated[Skill, _exactly_one(["path", "files"], ["name", "url", "sha256"])]] = []
+    env: dict[EnvName, OneLine] = {}
+    agents: dict[AgentName, AgentSetup] | UnsetType = UNSET  # set: it supports only these
+    egress: bool = False  # it is of no use without a network of its own
+    provides: list[SectionName] = []  # two kits that provide the same exclude each other
+    hook: bool = False  # it installs hooks into the agent
+    schema: Any = msgspec.field(name="$schema", default=None)
+
+
 class RecipeFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One recipe file as written, before inheritance."""
 
@@ -193,7 +244,7 @@ class RecipeFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user: UserName | UnsetType = UNSET
     home: AbsolutePath | UnsetType = UNSET
     sections: list[Section] = []
-    kits: list[KitPin] = []
+    kits: list[Annotated[KitPin, _exactly_one(["name"], ["path"])]] = []
     remove: Removal | UnsetType = UNSET
     env: dict[EnvName, OneLine] = {}
     entrypoint: Annotated[list[OneLine], Some] | UnsetType = UNSET
@@ -217,9 +268,24 @@ def parse(data: bytes, source: str) -> RecipeFile:
     Raises:
         RecipeError: with the file, the JSON path and what was expected there.
     """
+    recipe = _read(data, source, RecipeFile)
+    _check_unique(source, "sections", [section.name for section in recipe.sections])
+    _check_unique(source, "kits", [kit.key for kit in recipe.kits])
+    return recipe
+
+
+def parse_kit(data: bytes, source: str) -> KitFile:
+    """Read a kit.json; arguments and errors as for `parse`."""
+    kit = _read(data, source, KitFile)
+    _check_unique(source, "tools", [tool.name for tool in kit.tools])
+    _check_unique(source, "skills", [skill.key for skill in kit.skills])
+    return kit
+
+
+def _read(data: bytes, source: str, kind: type[_File]) -> _File:
     try:
         document = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_number)
-        recipe = msgspec.convert(document, RecipeFile)
+        return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
         raise RecipeError(f"{source}: {_plain(str(error))}") from None
     except UnicodeDecodeError:
@@ -228,9 +294,6 @@ def parse(data: bytes, source: str) -> RecipeFile:
         raise RecipeError(f"{source}: nested too deeply") from None
     except ValueError as error:
         raise RecipeError(f"{source}: not valid JSON: {error}") from None
-    _check_unique(source, "sections", [section.name for section in recipe.sections])
-    _check_unique(source, "kits", [kit.key for kit in recipe.kits])
-    return recipe
 
 
 def _check_unique(source: str, key: str, names: list[str]) -> None:

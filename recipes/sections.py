@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import UNSET, Struct
 
 from recipes.files import FileContent
-from recipes.resolve import PlacedSection
+from recipes.placed import PlacedSection
 from recipes.schema import Apt, Architecture, Archive, Binary, Copy, Npm, Pip, Run
+from recipes.skills import MAIN, Download, PlacedSkill
 
 SHARE = "/usr/local/share/sanduk"  # in the image; its `steps` are the scripts that made it
 
@@ -22,14 +23,18 @@ _PROLOGUE = """\
 set -eu
 temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
+"""
+_BY_MACHINE = """\
 case "$(dpkg --print-architecture 2>/dev/null || uname -m)" in
 """
-_FETCH = """\
+_NO_MACHINE = """\
 *)
     echo "nothing to download for this architecture" >&2
     exit 1
     ;;
 esac
+"""
+_FETCH = """\
 curl --fail --silent --show-error --location --proto '=https' --proto-redir '=https' \\
     --retry 3 --output "$temporary/download" "$url"
 found=$(sha256sum "$temporary/download")
@@ -109,6 +114,31 @@ def _copy(placed: PlacedSection, section: Copy) -> Instructions:
     return Instructions((f"COPY {exec_form([path, section.to])}",), {path: file})
 
 
+def fetched_skill(owner: str, skill: PlacedSkill, download: Download) -> Instructions:
+    """Fetch and verify the one file of a skill that a kit does not hold."""
+    place = f"{SHARE}/skills/{skill.name}"
+    script = (
+        f"{_PROLOGUE}url={shlex.quote(download.url)}\nsha256={download.sha256}\n{_FETCH}"
+        f'mkdir -p {place}\ninstall -m 0644 "$temporary/download" {place}/{MAIN}\n'
+    )
+    path = f"steps/{owner}-skill-{skill.name}.sh"
+    target = f"{SHARE}/{path}"
+    return Instructions(
+        (f"COPY {exec_form([path, target])}", f"RUN sh -eu {shlex.quote(target)}"),
+        {path: FileContent(script.encode(), 0o755)},
+    )
+
+
+def held_skill(skill: PlacedSkill) -> Instructions:
+    """The files of a skill that a kit holds: one COPY each, which every builder does right."""
+    lines, files = [], {}
+    for name, file in sorted(skill.files.items()):
+        path = f"skills/{skill.name}/{name}"
+        lines.append(f"COPY {exec_form([path, f'{SHARE}/{path}'])}")
+        files[path] = file
+    return Instructions(tuple(lines), files)
+
+
 def _step(placed: PlacedSection, script: str) -> Instructions:
     name = f"{placed.owner}-{placed.section.name}.sh"
     path, target = f"steps/{name}", f"{SHARE}/steps/{name}"
@@ -128,7 +158,7 @@ def _cases(rows: Mapping[Architecture, dict[str, str]]) -> str:
         text += f"{_MACHINES[architecture]})\n"
         text += "".join(f"    {key}={shlex.quote(value)}\n" for key, value in values.items())
         text += "    ;;\n"
-    return _PROLOGUE + text + _FETCH
+    return _PROLOGUE + _BY_MACHINE + text + _NO_MACHINE + _FETCH
 
 
 def _binary(section: Binary) -> str:

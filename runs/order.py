@@ -20,6 +20,7 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     workdir: str = "work"
     agent: str = ""
     recipe: str = ""
+    kits: tuple[str, ...] = ()
     image: str = ""
     containerfile: str = ""
     rebuild: bool = False

@@ -38,12 +38,16 @@ class Image:
     home: the agent's home in it, as far as it is known before the engine is asked.
     containerfile: a Containerfile of the person's own, built in its own directory.
     """
+    base: the image it is built from, when a recipe says so.
+    kits: name and hash of each kit that nothing pins.
 
     tag: str
     context: recipes.BuildContext | None = None
     home: str = ""
     containerfile: Path | None = None
 
+    base: str = ""
+    kits: tuple[str, ...] = ()
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -125,11 +129,28 @@ def make_plan(order: Order) -> Plan:
     )
 
 
-def from_recipe(spec: str) -> tuple[recipes.Recipe, Image]:
-    """A recipe and the image it describes. Raises recipes.RecipeError."""
-    recipe = recipes.load(spec)
-    context = recipes.render(recipe)
-    return recipe, Image(recipes.image_tag(context, {}), context, recipe.home)
+def from_recipe(spec: str, kits: Sequence[str] = ()) -> tuple[recipes.Recipe, Image]:
+    """A recipe, with more kits if there are some, and the image it describes.
+
+    Raises:
+        recipes.RecipeError: see `recipes.load` and `recipes.render`.
+        AgentRefusal: it needs to know where its agent reads instructions or skills, and there is
+            no such agent.
+    """
+    recipe = recipes.load(spec, kits=kits)
+    instructions_file = skills_dir = None
+    if recipe.instructions or any(kit.skills for kit in recipe.kits):
+        agent = get_agent(recipe.agent)
+        instructions_file, skills_dir = agent.instructions_file, agent.skills_dir
+    context = recipes.render(recipe, instructions_file=instructions_file, skills_dir=skills_dir)
+    image = Image(
+        recipes.image_tag(context, {}),
+        context,
+        recipe.home,
+        base=recipe.base,
+        kits=tuple(f"{kit.name}@{kit.sha256}" for kit in recipe.kits if not kit.pinned),
+    )
+    return recipe, image
 
 
 def _nobody() -> Provider:
@@ -192,7 +213,10 @@ def _agent_and_image(order: Order) -> tuple[Agent, Image]:
     if order.rebuild and order.image and not order.containerfile:
         raise Refusal("--rebuild means nothing with --image, which is used as it is")
     if order.recipe:
-        recipe, image = from_recipe(order.recipe)
+        recipe, image = from_recipe(order.recipe, order.kits)
+        rules.check_kits(order, recipe)
+    if order.kits and (order.image or order.containerfile):
+        raise Refusal("--kit and --image or --containerfile exclude each other")
         named = order.agent or recipe.agent
         if named != recipe.agent:
             raise Refusal(
@@ -210,7 +234,9 @@ def _agent_and_image(order: Order) -> tuple[Agent, Image]:
         return agent, Image(order.image or own, containerfile=file)
     if order.image:
         return agent, Image(order.image)
-    return agent, from_recipe(agent.recipe)[1]
+    recipe, image = from_recipe(agent.recipe, order.kits)
+    rules.check_kits(order, recipe)
+    return agent, image
 
 
 def _provider(order: Order, agent: Agent) -> Provider | None:

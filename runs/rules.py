@@ -9,6 +9,7 @@ from pathlib import Path
 from django.conf import settings
 
 import relay
+from recipes import Recipe
 from relay import EgressRules, Policy, Provider
 from relay.budget import Budget, InvalidBudget
 from relay.policy import InvalidPolicy, extra_route
@@ -51,6 +52,26 @@ def check_mode(order: Order) -> None:
         raise Refusal("--log-dir means nothing without --log-bodies")
     if order.upstream_key_env and not order.upstream:
         raise Refusal("--upstream-key-env means nothing without --upstream")
+
+
+def check_kits(order: Order, recipe: Recipe) -> None:
+    """Refuse what a kit, or a recipe's instructions, cannot do under the order's flags."""
+    without_network = order.no_network or order.mode == "sealed"
+    for kit in recipe.kits:
+        if kit.egress and without_network:
+            raise Refusal(
+                f"kit {kit.name} needs the network, which {order.mode_name} runs do not have; "
+                "use --mode key-safe, or leave the kit out"
+            )
+        for flag, value in (("--allowed-tools", order.allowed_tools), ("--bare", order.bare)):
+            if kit.hook and value:
+                raise Refusal(
+                    f"kit {kit.name} works by hooks, which {flag} would leave out; leave out one"
+                )
+    if recipe.instructions and order.bare:
+        raise Refusal(
+            f"--bare leaves out the instructions that recipe {recipe.name} gives; leave out one"
+        )
 
 
 def providers() -> dict[str, Provider]:

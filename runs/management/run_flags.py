@@ -105,6 +105,13 @@ def _add_image(parser: CommandParser) -> None:
 
 
 def _add_agent(parser: CommandParser) -> None:
+    group.add_argument(
+        "--kit",
+        action="append",
+        default=[],
+        metavar="NAME|PATH",
+        help="add a kit to the recipe, whatever its hash is now; repeatable",
+    )
     group = parser.add_argument_group("the agent and its model")
     group.add_argument(
         "--agent",

@@ -100,7 +100,10 @@ def test_written_files_have_their_modes_whatever_the_umask(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ({"sections": [{"name": "n", "type": "npm", "install": ["a@1"]}]}, ".install[0]: a@1 may"),
+        (
+            {"sections": [{"name": "n", "type": "npm", "install": ["a@1"]}]},
+            ".install[0] (line 1): a@1 may",
+        ),
         ({"sections": [{"name": "n", "type": "npm", "install": ["a@1.x"]}]}, "a@1.x may"),
         ({"sections": [{"name": "n", "type": "npm", "install": ["a@1.2.3,b"]}]}, "may be several"),
         ({"sections": [{"name": "n", "type": "pip", "install": ["a==1,<2"]}]}, "may be several"),
@@ -109,7 +112,7 @@ def test_written_files_have_their_modes_whatever_the_umask(tmp_path: Path) -> No
                 {"name": "n", "type": "npm", "install": ["a@1.2.3"],
                  "flags": ["--no-audit", "--registry=https://x.invalid"]}
             ]},
-            ".flags[1]: --registry=https://x.invalid is not allowed",
+            ".flags[1] (line 1): --registry=https://x.invalid is not allowed",
         ),
         (
             {"sections": [
@@ -123,11 +126,10 @@ def test_written_files_have_their_modes_whatever_the_umask(tmp_path: Path) -> No
             ]},
             "--extra-index=x is not allowed",
         ),
-        ({"user": "root"}, "$.user: an agent never runs as root"),
-        ({"home": "/usr/share"}, "$.home: /usr/share belongs to the system"),
-        ({"home": "/work/home"}, "$.home: /work/home belongs to the system"),
-        ({"env": {"HOME": "/x"}}, "$.env.HOME: it follows from $.home"),
-        ({"kits": [{"name": "docs", "sha256": SHA}]}, "kits are not supported yet (docs)"),
+        ({"user": "root"}, "$.user (line 1): an agent never runs as root"),
+        ({"home": "/usr/share"}, "$.home (line 1): /usr/share belongs to the system"),
+        ({"home": "/work/home"}, "$.home (line 1): /work/home belongs to the system"),
+        ({"env": {"HOME": "/x"}}, "$.env.HOME (line 1): it follows from $.home"),
         ({"instructions": {"text": "x"}}, "$.instructions: pi reads no instructions file"),
     ],
 )  # fmt: skip

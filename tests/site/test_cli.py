@@ -106,10 +106,6 @@ def test_every_verb_that_talks_to_an_engine_takes_runtime_and_quiet(sanduk, name
         (["run", "--time", "5m", "x"], "unrecognized arguments: --time"),
         (["run", "--work", "x", "x"], "unrecognized arguments"),
         (["run", "--no-such-flag", "x"], "unrecognized arguments: --no-such-flag"),
-        (
-            ["run", "--kit", "docs", "x"],
-            "unrecognized arguments: --kit",
-        ),  # absent, not ignored
         (["run", "--mode", "safe", "x"], "invalid choice: 'safe'"),
         (["run", "--cpus", "many", "x"], "invalid float value"),
         (["run", "--max-turns", "1.5", "x"], "invalid int value"),

@@ -110,6 +110,7 @@ def order_from(options: dict[str, Any]) -> Order:
         "effort": options["effort"] or "",
         "permission_mode": options["permission_mode"] or "",
         "report_instruction": not options["no_report_instruction"],
+        "kits": tuple(options["kit"]),
         "mounts": tuple(options["mount"]),
         "env": env,
         "env_names": names,
