@@ -6,6 +6,7 @@ import sys
 from typing import IO, Protocol
 
 from runs.agents.base import Trace
+from runs.printing import print_line
 from runs.visible import visible
 
 MARKS = {"text": ".", "tool": ">", "problem": "!", "note": "-"}
@@ -58,10 +59,10 @@ class Terminal:
 
     def progress(self, text: str) -> None:
         if not self._quiet:
-            print(f"sanduk: {visible(text)}", file=self._err, flush=True)
+            self.warn(text)
 
     def warn(self, text: str) -> None:
-        print(f"sanduk: {visible(text)}", file=self._err, flush=True)
+        print_line(f"sanduk: {visible(text)}", self._err)
 
     def trace(self, trace: Trace) -> None:
         if self._quiet:
@@ -73,7 +74,11 @@ class Terminal:
         colour = COLOURS[trace.kind]
         if colour and self._out.isatty():
             line = f"\x1b[{colour}m{line}\x1b[0m"
-        try:
-            print(line, file=self._out, flush=True)
-        except BrokenPipeError:
-            self._quiet = True  # the reader left; the run goes on
+        print_line(line, self._out)
+
+
+class BesideShell(Terminal):
+    """Lines on a terminal that a shell in a container may have made raw meanwhile."""
+
+    def warn(self, text: str) -> None:
+        print_line(f"\rsanduk: {visible(text)}", self._err, end="\r\n")

@@ -62,8 +62,10 @@ def decide(seen: Seen) -> tuple[Outcome, str]:
         return Outcome.INTERRUPTED, "the engine no longer knows the container"
     if seen.oom_killed and seen.exit_code == 137:
         return Outcome.OUT_OF_MEMORY, f"the container used up its {seen.memory} of memory"
-    if seen.exhausted and not (seen.result and seen.result.ok and seen.exit_code == 0):
-        return Outcome.BUDGET_EXHAUSTED, seen.exhausted
+    if seen.exhausted:  # whatever the agent says of it: the work was cut short
+        claims = bool(seen.result and seen.result.ok and seen.exit_code == 0)
+        told = "; the agent reported success all the same" if claims else ""
+        return Outcome.BUDGET_EXHAUSTED, f"{seen.exhausted}{told}"
     if seen.result is None:
         words = f"; its last words: {seen.last_words}" if seen.last_words else ""
         return Outcome.FAILED, f"{_without_record(seen.exit_code)}{words}"

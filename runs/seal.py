@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -42,6 +42,7 @@ class Certificate:
     holes: sentences of what was found open although the mode says closed.
     vsock: AF_VSOCK sockets open in there, in spite of everything.
     netns: inode of the probed network namespace; the agent's must be the same.
+    door: where the egress door leads, in words; "" without one.
     """
 
     mode: str
@@ -51,6 +52,7 @@ class Certificate:
     netns: int | None = None
     probe_ms: float | None = None
     raw: Mapping[str, Any] = field(default_factory=dict)
+    door: str = ""
 
     @property
     def headline(self) -> str:
@@ -62,10 +64,13 @@ class Certificate:
         )
         if self.mode != "sealed":
             return f"key-safe: the key stays on the host; LAN and internet are reachable{doubt}"
-        if self.vsock:
-            return f"sealed, but for VSOCK: a socket to the hypervisor can be opened{doubt}"
+        gaps = ["VSOCK: a socket to the hypervisor can be opened"] if self.vsock else []
         if any(check.name == "sockets" and check.verdict == "open" for check in self.checks):
-            return f"sealed, but for a socket in a directory you lent it{doubt}"
+            gaps.append("a socket in a directory you lent it")
+        if self.door:
+            gaps.append(f"the egress door, which lets it reach {self.door}")
+        if gaps:
+            return f"sealed, but for {', and for '.join(gaps)}{doubt}"
         return f"sealed: nothing answers but the relay{doubt}"
 
     def as_stored(self) -> dict[str, Any]:
@@ -178,6 +183,21 @@ def with_sockets(certificate: Certificate, sockets: list[str], *, all_seen: bool
         sentence = f"sockets in the lent directories: only {ENTRIES_LOOKED_AT:,} files looked at"
         check = Check("sockets", "unknown", sentence)
     return replace(certificate, checks=(*certificate.checks, check))
+
+
+def with_door(certificate: Certificate, hosts: Sequence[str], *, warn_only: bool) -> Certificate:
+    """The certificate of a run with an egress door.
+
+    Args:
+        hosts: the `host:port` it is open for.
+        warn_only: it records what is not listed, and lets it pass.
+    """
+    if warn_only:
+        where = "every public host (--egress warn)"
+    else:
+        where = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
+    check = Check("egress", "open", f"the egress door is open for {where}, as you asked")
+    return replace(certificate, checks=(*certificate.checks, check), door=where)
 
 
 def read_probe(line: bytes) -> dict[str, Any]:

@@ -225,7 +225,11 @@ class Starting:
         lent = [str(plan.workspace.path), *(mount.source for mount in plan.mounts)]
         sockets, all_seen = await asyncio.to_thread(seal.lent_sockets, lent)
         judged = seal.judge(await link.answer(self.link), mode=plan.order.mode)
-        self.certificate = seal.with_sockets(judged, sockets, all_seen=all_seen)
+        judged = seal.with_sockets(judged, sockets, all_seen=all_seen)
+        if (door := plan.egress) is not None:
+            hosts = sorted(f"{host}:{port}" for host, port in door.hosts)
+            judged = seal.with_door(judged, hosts, warn_only=door.mode == "warn")
+        self.certificate = judged
         self._step(self.certificate.headline)
         if self.certificate.holes:
             raise Refusal(f"the seal has a hole: {'; '.join(self.certificate.holes)}")

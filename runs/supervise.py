@@ -340,6 +340,8 @@ def _keys(plan: Plan) -> list[str]:
 def _exhausted(ledger: Ledger) -> str:
     if not ledger.exhausted:
         return ""
+    if not ledger.tokens and not ledger.spent_usd:
+        return "the budget has no room for a call"
     least = "≥ " if ledger.spent_is_lower_bound else ""
     money = f"{least}${ledger.spent_usd:.4f} and " if ledger.spent_usd else ""
     return f"the budget is used up: {money}{ledger.tokens:,} tokens"

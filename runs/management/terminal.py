@@ -17,6 +17,7 @@ from django.db import DatabaseError
 from runs.engines.base import EngineError
 from runs.home import prepare
 from runs.models import Run
+from runs.printing import lost_output, print_line
 from runs.reconcile import reconcile
 from runs.refusal import Refusal
 from runs.visible import visible
@@ -31,7 +32,7 @@ class _Parser(CommandParser):
         hint = ""
         if message.startswith("unrecognized arguments"):
             hint = "; quote a task of several words, and put -- before one that begins with -"
-        print(f"sanduk: {visible(message)}{hint}; see {self.prog} --help", file=sys.stderr)
+        print_line(f"sanduk: {visible(message)}{hint}; see {self.prog} --help", sys.stderr)
         raise SystemExit(REFUSED)
 
 
@@ -93,7 +94,7 @@ class SandukCommand(BaseCommand):
                 prepare()
                 if self.ends_lost_runs:
                     self._end_lost_runs()
-            return self.act(**options)
+            return self._told(self.act(**options))
         except (Refusal, EngineError, ImproperlyConfigured) as exc:
             return self.refuse(str(exc))
         except DatabaseError as exc:
@@ -101,12 +102,16 @@ class SandukCommand(BaseCommand):
         except KeyboardInterrupt:
             self.refuse("stopped with Ctrl-C")
             return 130
-        except BrokenPipeError:
-            sys.stderr.close()  # the reader went away: nothing is wrong with us
-            return 0
         except OSError as exc:
             where = f"{exc.filename}: " if exc.filename else ""
             return self.refuse(f"{where}{exc.strerror or exc}")
+
+    def _told(self, code: int) -> int:
+        """The exit code of a command whose output may not have arrived."""
+        if why := lost_output():
+            self.say(f"the output could not be written: {why}")
+            return code or 1
+        return code
 
     def handle(self, *args: Any, **options: Any) -> None:
         code = self.guarded(**options)
@@ -118,15 +123,15 @@ class SandukCommand(BaseCommand):
         raise NotImplementedError
 
     def refuse(self, why: str) -> int:
-        print(f"sanduk: {visible(why)}", file=sys.stderr)
+        print_line(f"sanduk: {visible(why)}", sys.stderr)
         return REFUSED
 
     def say(self, text: str) -> None:
-        print(f"sanduk: {visible(text)}", file=sys.stderr)
+        print_line(f"sanduk: {visible(text)}", sys.stderr)
 
     def print(self, text: str = "") -> None:
         """One line on stdout. What is hostile in it must have gone through `visible`."""
-        print(text, file=self.out)
+        print_line(text, self.out)
 
     def print_table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Columns under their headings, on a terminal and in a pipe; scripts take --json.
@@ -140,7 +145,7 @@ class SandukCommand(BaseCommand):
             self.print("  ".join(cells).rstrip())
 
     def print_json(self, value: Any) -> None:
-        print(json.dumps(value, indent=2, default=str), file=self.out)
+        print_line(json.dumps(value, indent=2, default=str), self.out)
 
     @property
     def out(self) -> IO[str]:

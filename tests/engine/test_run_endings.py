@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.engine.running import DEAF, DONE, WAIT, Done, Going, Installation
+from tests.engine.running import DEAF, DONE, SANDUK, WAIT, Done, Going, Installation
 
 pytestmark = pytest.mark.engine
 CALL = """curl -sS -o /dev/null -H "Authorization: Bearer $RELAY_TOKEN" \\
@@ -248,3 +250,36 @@ def _watched(going: Going) -> tuple[int, Done]:
                 peak = max(peak, int(line.split()[1]) // 1024)
         time.sleep(0.02)
     return peak, going.end()
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [(DONE, 0), ("exit 3", 1)], ids=["a success", "a failure"]
+)
+@pytest.mark.parametrize("stream", ["out", "err", "both"])
+def test_a_reader_that_leaves_ends_no_run_and_changes_no_code(
+    docker: Installation, script: str, code: int, stream: str
+):
+    """`sanduk run ... 2>&1 | head -1`, with `head` gone before the first line."""
+    redirection = {"out": "", "err": "2>&1 >/dev/null", "both": "2>&1"}[stream]
+    words = shlex.join([str(SANDUK), *docker.words(f"sleep 0.3; {script}")])
+    piped = f"{{ {words} {redirection}; echo $? >code; }} | true"
+    environment = docker.environment
+    subprocess.run(
+        ["sh", "-c", piped], env=environment, cwd=docker.ground, timeout=90, capture_output=True
+    )
+
+    assert (docker.ground / "code").read_text().strip() == str(code)
+    assert docker.row["outcome"] == ("succeeded" if code == 0 else "failed")
+    docker.nothing_left()
+
+
+def test_a_full_disk_under_its_output_is_told_and_the_run_counts(docker: Installation):
+    words = shlex.join([str(SANDUK), *docker.words(DONE)])
+    done = subprocess.run(
+        ["sh", "-c", f"{words} >/dev/full"],
+        env=docker.environment, cwd=docker.ground, timeout=90, capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert "the output could not be written: No space left on device" in done.stderr
+    assert docker.row["outcome"] == "succeeded"

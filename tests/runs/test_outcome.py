@@ -121,3 +121,14 @@ def test_success_needs_everything_to_agree(**facts):
         assert facts["halt"] is not None
     if found == Outcome.INTERRUPTED:
         assert facts["halt"] is not None or facts["exit_code"] is None
+
+
+@pytest.mark.parametrize("claimed", [True, False])
+def test_a_refused_call_for_want_of_budget_outranks_what_the_agent_claims(claimed: bool):
+    outcome, reason = decide(
+        seen(result=Result(ok=claimed, error="" if claimed else "402"), exhausted="$1 is spent")
+    )
+
+    assert outcome == Outcome.BUDGET_EXHAUSTED
+    assert reason.startswith("$1 is spent")
+    assert ("all the same" in reason) is claimed

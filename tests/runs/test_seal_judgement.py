@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.seal import ProbeFailed, judge, read_probe
+from runs.seal import ProbeFailed, judge, read_probe, with_door, with_sockets
 
 CLOSED: dict[str, Any] = {
     "interfaces": [{"name": "lo", "up": True, "addresses": ["127.0.0.1", "::1"]}],
@@ -44,6 +44,34 @@ def test_a_closed_box_is_sealed():
     assert certificate.headline == "sealed: nothing answers but the relay"
     assert {check.verdict for check in certificate.checks} == {"closed"}
     assert (certificate.netns, certificate.probe_ms, certificate.vsock) == (4026532281, 21.5, False)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "warn_only", "words"),
+    [
+        (["a.example:443"], False, "the egress door, which lets it reach a.example:443"),
+        (list("abcde"), False, "reach a, b, c and 2 more"),
+        (["a.example:443"], True, "reach every public host (--egress warn)"),
+    ],
+)
+def test_an_egress_door_is_in_the_first_sentence(hosts, warn_only, words):
+    certificate = with_door(judge(probe(), mode="sealed"), hosts, warn_only=warn_only)
+
+    assert certificate.headline.startswith("sealed, but for ")
+    assert certificate.headline.endswith(words)
+    assert certificate.holes == ()
+    assert certificate.as_stored()["door"] == certificate.door
+    assert ("egress", "open") in [(c.name, c.verdict) for c in certificate.checks]
+
+
+def test_every_gap_is_in_the_first_sentence():
+    judged = judge(probe(families={"AF_VSOCK": True}), mode="sealed")
+    judged = with_sockets(judged, ["/lent/agent.sock"], all_seen=True)
+    headline = with_door(judged, ["a.example:443"], warn_only=False).headline
+
+    assert headline.startswith("sealed, but for VSOCK: a socket to the hypervisor can be opened")
+    assert ", and for a socket in a directory you lent it" in headline
+    assert ", and for the egress door" in headline
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from runs import narration, retention, shown
 from runs.management.commands.sanduk_stop import one_run
 from runs.management.terminal import SandukCommand
 from runs.models import Run
+from runs.printing import reader_left
 from runs.reconcile import reconcile
 from runs.refusal import Refusal
 
@@ -49,8 +50,7 @@ class Command(SandukCommand):
             run.refresh_from_db(fields=["state"])
             for line in show.fresh():
                 self.print(line)
-            self.out.flush()
-            if not options["follow"] or not _goes_on(run):
+            if reader_left(self.out) or not options["follow"] or not _goes_on(run):
                 break
             time.sleep(LOOK_S)
             if time.monotonic() - looked > RECONCILE_S:
