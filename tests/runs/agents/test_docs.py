@@ -14,6 +14,7 @@ from runs.agents import get_agent
 from runs.agents.base import Agent, Request
 
 ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text("utf-8")
 PAGE = (ROOT / "docs" / "agents.md").read_text("utf-8")
 EXAMPLE = ROOT / "tests" / "fake_agent"
 FLAGS = ("max_turns", "allowed_tools", "permission_mode", "bare")
@@ -54,6 +55,17 @@ def test_its_protocols_and_providers_are_those_it_has(name):
         f"every provider but {', '.join(strange)}",
         ", ".join(others),
     )
+
+
+@pytest.mark.parametrize("provider", provider_names())
+def test_the_readme_names_the_agents_of_each_provider(provider):
+    [line] = [line for line in README.splitlines() if line.startswith(f"| {provider} |")]
+    agents, _, _ = line.strip("|").split("|")[2].partition(";")
+    served = set(get_provider(provider).protocols)
+
+    assert agents.strip().split(", ") == [
+        name for name in AGENTS if served & set(get_agent(name).protocols)
+    ]
 
 
 @pytest.mark.parametrize("name", AGENTS)
