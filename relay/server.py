@@ -14,7 +14,7 @@ import json
 import logging
 import socket
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -123,10 +123,16 @@ class _HeadWithBody:
     leaves by itself.
     """
 
-    __slots__ = ("_head", "_is_first", "_loop", "_transport")
+    __slots__ = ("_close", "_head", "_is_first", "_loop", "_transport")
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        close: Callable[[], None],
+    ) -> None:
         self._transport = transport
+        self._close = close
         self._loop = loop
         self._is_first = True
         self._head = b""
@@ -146,7 +152,7 @@ class _HeadWithBody:
 
     def close(self) -> None:
         self.flush()
-        self._transport.close()
+        self._close()
 
     def forget(self) -> None:
         """Write nothing that is still held back: the connection says something else now."""
@@ -200,6 +206,7 @@ class RelayProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
+            self._discard(len(data))
             return
         if self._in_head:
             self._fed_in_head += len(data)
@@ -267,14 +274,13 @@ class RelayProtocol(HttpToolsProtocol):
         )
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False
-        self.cycle.transport = cast("asyncio.Transport", _HeadWithBody(self.transport, self.loop))
+        transport = _HeadWithBody(self.transport, self.loop, self._close)
+        self.cycle.transport = cast("asyncio.Transport", transport)
         self._open.append(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         if self.cycle.response_complete:
-            self._discarded += len(body)
-            if self._discarded > MAX_DISCARDED_BYTES:
-                self.transport.abort()
+            self._discard(len(body))
             return
         super().on_body(body)
 
@@ -290,7 +296,7 @@ class RelayProtocol(HttpToolsProtocol):
             cast("_HeadWithBody", self._open.popleft().transport).flush()
         # Not uvicorn's own: it sets a timer after each response, and here one is kept for all.
         self.server_state.total_requests += 1
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._refused:
             return
         self._unused_since = self.loop.time()
         self.flow.resume_reading()
@@ -298,6 +304,11 @@ class RelayProtocol(HttpToolsProtocol):
             self._start_asgi_task(*self.pipeline.pop())
 
     # -- inside --------------------------------------------------------------------------------
+    def _discard(self, size: int) -> None:
+        self._discarded += size
+        if self._discarded > MAX_DISCARDED_BYTES:
+            self.transport.abort()
+
     def _head_is_late(self) -> None:
         message = f"the request head did not come within {HEAD_TIME_S:g} s"
         self._refuse(BadRequest(HTTPStatus.REQUEST_TIMEOUT, message))
@@ -322,9 +333,25 @@ class RelayProtocol(HttpToolsProtocol):
             b"connection: close\r\n\r\n%b"
             % (error.status, error.status.phrase.encode(), len(body), body)
         )
-        # A client still writing would lose this answer to a reset if we closed at once.
+        self._linger()
+
+    def _close(self) -> None:
+        """Close after a response."""
+        if self.cycle.more_body and not self.transport.is_closing():
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _linger(self) -> None:
+        """Say no more, and read on for a while before closing.
+
+        A client still writing would lose the answer to a reset if we closed at once.
+        """
+        self._refused = True
+        self._stop_deadline()
         if self.transport.can_write_eof():
             self.transport.write_eof()
+        self.flow.resume_reading()
         self._deadline = self.loop.call_later(LINGER_S, self.transport.abort)
 
     def _make_room(self) -> None:

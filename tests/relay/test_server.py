@@ -15,7 +15,7 @@ import relay.server
 from relay import bind_unix, serving
 from relay.server import MAX_HEAD_BYTES, MAX_HEADERS
 from relay.sockets import SocketPathTooLong, connected_unix, unix_address
-from tests.relay.stand import OK, plain, request, standing
+from tests.relay.stand import OK, TOKEN, plain, request, standing
 
 pytestmark = pytest.mark.anyio
 
@@ -286,6 +286,45 @@ async def test_a_refused_body_is_discarded_up_to_a_limit(monkeypatch):
                 await writer.drain()
         with contextlib.suppress(ConnectionError):
             assert (await reader.read()).startswith(b"HTTP/1.1 413")
+        writer.close()
+
+
+@pytest.mark.parametrize("over", ["tcp", "unix"])
+async def test_a_refusal_reaches_a_client_that_still_sends_after_its_100_continue(over, tmp_path):
+    """Closed at once with unread bytes, the connection was reset, and the answer went with it."""
+    policy = relay.Policy(relay.get_provider("anthropic"), max_body_bytes=1000)
+    app = relay.create_app(policy, relay.Credential("k"), TOKEN, relay.Ledger())
+    path = tmp_path / "a"
+    bound = bind_unix(path) if over == "unix" else socket.create_server(("127.0.0.1", 0))
+    head = request(body=b"", close=False)[:-2]
+    head += b"transfer-encoding: chunked\r\nexpect: 100-continue\r\n\r\n"
+    async with serving(app, bound):
+        for _ in range(5):
+            if over == "unix":
+                reader, writer = await asyncio.open_unix_connection(str(path))
+            else:
+                reader, writer = await asyncio.open_connection(*bound.getsockname())
+            writer.write(head)
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
+            for _ in range(40):
+                writer.write(b"c350\r\n" + b"x" * 50_000 + b"\r\n")
+                await writer.drain()
+            assert (await reader.read()).startswith(b"HTTP/1.1 413 ")
+            writer.close()
+
+
+async def test_a_refused_client_that_never_stops_sending_is_cut_off(monkeypatch):
+    monkeypatch.setattr(relay.server, "LINGER_S", 0.2)
+    async with standing(OK, max_body_bytes=10) as stand:
+        reader, writer = await stand.connect()
+        head = request(body=b"", close=False)[:-2]
+        writer.write(head + b"transfer-encoding: chunked\r\nexpect: 100-continue\r\n\r\n")
+        with pytest.raises(ConnectionError):
+            async with asyncio.timeout(5):
+                while True:
+                    writer.write(b"10\r\n" + b"x" * 16 + b"\r\n")
+                    await writer.drain()
+                    await asyncio.sleep(0.01)
         writer.close()
 
 
