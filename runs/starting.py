@@ -275,8 +275,7 @@ class Starting:
             argv=(str(order.timeout_s + AFTER_DEADLINE_S), *facts.entrypoint, *argv),
             labels={**self._holdings.labels, LABEL_ROLE: "agent"},
             user=f"{place.uid}:{place.gid}",
-            # images give their home to group 0, so that any uid can write in it
-            extra_groups=(0,),
+            extra_groups=_groups(facts, place.uid),
             env={"HOME": _home(facts, self.plan.image)},
             mounts=(workspace, *files, *self.plan.mounts),
             workdir=WORK,
@@ -294,6 +293,14 @@ def _home(facts: ImageFacts, image: Image) -> str:
 
 
 async def _both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
+def _groups(facts: ImageFacts, uid: int) -> tuple[int, ...]:
+    """Group 0 only where it is needed: it counts in mounted directories as well.
+
+    Images give their home to it, so that a uid which is not the image's own can write there.
+    """
+    return () if facts.labels.get("sanduk.agent-uid") == str(uid) else (0,)
+
+
     """Both at once; when one fails the other is cancelled, and its failure is the one raised."""
     one, two = asyncio.ensure_future(first), asyncio.ensure_future(second)
     try:

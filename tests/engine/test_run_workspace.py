@@ -205,6 +205,25 @@ def test_mounts_of_any_name_are_read_only_unless_they_say_rw(installation: Insta
     installation.nothing_left()
 
 
+@pytest.mark.usefixtures("needs_root")
+@pytest.mark.parametrize(("uid", "groups"), [(1000, "1000"), (4242, "4242 0")])
+def test_the_group_root_is_given_only_where_the_image_was_built_for_another_uid(
+    docker: Installation, uid: int, groups: str
+):
+    """Its rights count in lent directories too."""
+    lent = docker.ground / "lent"
+    lent.mkdir()
+    (lent / "secret").write_text("of the group root")
+    (lent / "secret").chmod(0o640)
+    given(docker, uid=uid)
+    script = f"id -G > groups; cat /data/secret > read 2>/dev/null; touch $HOME/x && {DONE}"
+    done = docker.run(script, "--mount", f"{lent}:/data")
+
+    assert (done.code, done.err) == (0, "")
+    assert (docker.work / "groups").read_text().split() == groups.split()
+    assert bool((docker.work / "read").read_text()) is (uid != 1000)
+
+
 @pytest.mark.parametrize(
     "target", ["//work", "/x/../work", "/./work", "/work/in", "/", "/home", "/home/agent/x", "/etc"]
 )
