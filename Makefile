@@ -13,7 +13,7 @@ export TASK WORK
 
 .DEFAULT_GOAL := help
 .PHONY: help env sync lock engine demo test test-fast test-engine test-live qa bench \
-	image image-rebuild run run-sealed ps logs stop clean distclean destroy
+	image image-rebuild run run-sealed shell ps logs stop clean distclean destroy
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ run: env ## run AGENT on TASK in WORK, in the default mode
 
 run-sealed: env ## the same, sealed whatever the default is
 	@$(BIN)/sanduk run --mode sealed --agent $(AGENT) --provider $(PROVIDER) -w "$$WORK" $(ARGS) -- "$$TASK"
+
+shell: env ## a shell in AGENT's box, on WORK
+	@$(BIN)/sanduk shell --agent $(AGENT) --provider $(PROVIDER) -w "$$WORK" $(ARGS)
 
 ps: env ## containers of this installation
 	@$(BIN)/sanduk ps

@@ -21,6 +21,7 @@ from runs.paths import runtime_place
 from runs.refusal import Refusal
 
 ENTRY = Path(__file__).parent / "boxed" / "entry.sh"
+SHELL = Path(__file__).parent / "boxed" / "shell.sh"
 NOBODY = 65534
 _NETWORK_FILES = {
     "resolv.conf": "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
@@ -72,7 +73,14 @@ class Box:
         return tuple(Mount(str(self.path / name), f"/etc/{name}") for name in _NETWORK_FILES)
 
     def agent_files(
-        self, *, uid: int, gid: int, home: str, env: Mapping[str, str], stdin: str | None
+        self,
+        *,
+        uid: int,
+        gid: int,
+        home: str,
+        env: Mapping[str, str],
+        stdin: str | None,
+        entry: Path = ENTRY,
     ) -> tuple[Mount, ...]:
         """The entry script, the environment it exports, the task, and a passwd for the uid."""
         passwd = (
@@ -82,7 +90,7 @@ class Box:
         )
         lines = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in env.items())
         return (
-            self._file("entry", ENTRY.read_text(), mode=0o755),
+            self._file("entry", entry.read_text(), mode=0o755),
             self._file("env", lines, owner=(uid, gid)),
             self._file("stdin", stdin or "", owner=(uid, gid)),
             Mount(str(self.write("passwd", passwd)), "/etc/passwd"),

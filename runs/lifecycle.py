@@ -87,6 +87,7 @@ def _columns(plan: Plan, trigger: str) -> dict[str, Any]:
     model = plan.request.model or (plan.provider.default_model if plan.provider else "")
     return {
         "trigger": trigger,
+        "kind": Run.Kind.COMMAND if order.shell else Run.Kind.AGENT,
         "requested_as": account(),
         "agent": plan.agent.name if ":" not in order.agent else order.agent,
         "provider": plan.provider.name if plan.provider else "",
@@ -168,7 +169,9 @@ def _beside_own_report(
 ) -> Ending:
     path = str(plan.workspace.path)
     try:
-        aside = report.set_aside(path, run.uid, known=_own_reports(path))
+        # a shell writes no report, and the person at it may want to read the one that is there
+        is_agent = not plan.order.shell
+        aside = report.set_aside(path, run.uid, known=_own_reports(path)) if is_agent else ""
     except OSError as exc:
         raise Refusal(f"REPORT.md in {path} cannot be set aside: {exc.strerror}") from None
     if aside:

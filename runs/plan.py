@@ -38,17 +38,17 @@ class Image:
     context: what to build it from when it is not there; None for a tag given by a person.
     home: the agent's home in it, as far as it is known before the engine is asked.
     containerfile: a Containerfile of the person's own, built in its own directory.
-    """
     base: the image it is built from, when a recipe says so.
     kits: name and hash of each kit that nothing pins.
+    """
 
     tag: str
     context: recipes.BuildContext | None = None
     home: str = ""
     containerfile: Path | None = None
-
     base: str = ""
     kits: tuple[str, ...] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -69,10 +69,12 @@ class Plan:
 
     @property
     def checks_calls(self) -> bool:
-        return self.order.relayed and self.agent.calls_model
+        return self.order.relayed and self.agent.calls_model and not self.order.shell
 
     def launch(self, credential: str) -> Launch:
         """How the agent is started, given the run token (or, in open mode, the key)."""
+        if self.provider is None and self.order.shell:
+            return Launch(())
         if self.provider is None:
             return self.agent.launch(
                 self.request, _nobody(), task=self.task, root="", credential=""
@@ -101,7 +103,8 @@ def make_plan(order: Order) -> Plan:
             key_env=order.agent_key_env or None,
             base_url_env=order.agent_base_url_env or None,
         )
-        agent.check(request, provider or _nobody())
+        if provider is not None or not order.shell:
+            agent.check(request, provider or _nobody())
         task = with_instruction(order.task) if order.report_instruction else order.task
         agent.check_task(task)
     except AgentRefusal as exc:
@@ -211,13 +214,13 @@ def _engine(order: Order) -> Engine:
 def _agent_and_image(order: Order) -> tuple[Agent, Image]:
     if order.recipe and (order.image or order.containerfile):
         raise Refusal("--recipe and --image or --containerfile exclude each other")
+    if order.kits and (order.image or order.containerfile):
+        raise Refusal("--kit and --image or --containerfile exclude each other")
     if order.rebuild and order.image and not order.containerfile:
         raise Refusal("--rebuild means nothing with --image, which is used as it is")
     if order.recipe:
         recipe, image = from_recipe(order.recipe, order.kits)
         rules.check_kits(order, recipe)
-    if order.kits and (order.image or order.containerfile):
-        raise Refusal("--kit and --image or --containerfile exclude each other")
         named = order.agent or recipe.agent
         if named != recipe.agent:
             raise Refusal(
@@ -242,7 +245,7 @@ def _agent_and_image(order: Order) -> tuple[Agent, Image]:
 
 def _provider(order: Order, agent: Agent) -> Provider | None:
     if order.no_network:
-        if agent.calls_model:
+        if agent.calls_model and not order.shell:
             raise Refusal(
                 f"{agent.name} cannot work without its model, and --no-network leaves it none; "
                 "use --mode sealed"

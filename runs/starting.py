@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import relay
 from relay import Ledger, Provider
-from runs import images, keys, link, rules, seal
+from runs import box, images, keys, link, rules, seal
 from runs.console import Console
 from runs.engines.base import (
     LABEL_ROLE,
@@ -127,7 +127,8 @@ class Starting:
 
     async def _create(self, facts: ImageFacts, credential: str, network: str) -> str:
         launch = self.plan.launch(credential)
-        stdin = f"{launch.before_task}{self.plan.task}" if launch.task_on_stdin else None
+        task_on_stdin = launch.task_on_stdin and not self.plan.order.shell
+        stdin = f"{launch.before_task}{self.plan.task}" if task_on_stdin else None
         files = self._files(facts, launch.env, stdin)
         return await self._holdings.create(self._spec(facts, launch.argv, files, network))
 
@@ -238,17 +239,19 @@ class Starting:
     def _files(
         self, facts: ImageFacts, env: Mapping[str, str], stdin: str | None
     ) -> tuple[Mount, ...]:
-        order, place, box = self.plan.order, self.plan.workspace, self._holdings.box
+        order, place = self.plan.order, self.plan.workspace
+        private = self._holdings.box
         passed = {name: os.environ[name] for name in order.env_names if name in os.environ}
-        files = box.agent_files(
+        files = private.agent_files(
             uid=place.uid,
             gid=place.gid,
             home=_home(facts, self.plan.image),
             env={**env, **self._proxies(), **order.env, **passed},
             stdin=stdin,
+            entry=box.SHELL if order.shell else box.ENTRY,
         )
         has_network = order.mode != "sealed" and not order.no_network
-        return files if has_network else (*files, *box.network_files())
+        return files if has_network else (*files, *private.network_files())
 
     def _proxies(self) -> dict[str, str]:
         """What points ordinary programs at the egress door; the relay is no proxy's business."""
@@ -263,7 +266,8 @@ class Starting:
         self, facts: ImageFacts, argv: tuple[str, ...], files: tuple[Mount, ...], network: str
     ) -> ContainerSpec:
         order, place = self.plan.order, self.plan.workspace
-        if not facts.entrypoint:
+        command = () if order.shell else (*facts.entrypoint, *argv)
+        if not facts.entrypoint and not order.shell:
             raise Refusal(
                 f"image {self.plan.image.tag} has no entrypoint; it must be the agent's command"
             )
@@ -272,8 +276,8 @@ class Starting:
             # another build may take a tag of a person's own meanwhile, never an id
             image=facts.id if self.plan.image.containerfile else self.plan.image.tag,
             entrypoint=f"{BOX}/entry",
-            argv=(str(order.timeout_s + AFTER_DEADLINE_S), *facts.entrypoint, *argv),
-            labels={**self._holdings.labels, LABEL_ROLE: "agent"},
+            argv=(str(order.timeout_s + AFTER_DEADLINE_S), *command),
+            labels={**self._holdings.labels, LABEL_ROLE: "shell" if order.shell else "agent"},
             user=f"{place.uid}:{place.gid}",
             extra_groups=_groups(facts, place.uid),
             env={"HOME": _home(facts, self.plan.image)},
@@ -284,15 +288,11 @@ class Starting:
             cpus=order.cpus,
             oci_runtime=order.oci_runtime or None,
             share_userns_of=self._link_container or None,
+            interactive=bool(order.shell),
+            tty=order.shell == "tty",
         )
 
 
-def _home(facts: ImageFacts, image: Image) -> str:
-    known = facts.labels.get("sanduk.home") or image.home or facts.env.get("HOME")
-    return known or "/tmp/home"  # noqa: S108 - a path in the container
-
-
-async def _both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
 def _groups(facts: ImageFacts, uid: int) -> tuple[int, ...]:
     """Group 0 only where it is needed: it counts in mounted directories as well.
 
@@ -301,6 +301,12 @@ def _groups(facts: ImageFacts, uid: int) -> tuple[int, ...]:
     return () if facts.labels.get("sanduk.agent-uid") == str(uid) else (0,)
 
 
+def _home(facts: ImageFacts, image: Image) -> str:
+    known = facts.labels.get("sanduk.home") or image.home or facts.env.get("HOME")
+    return known or "/tmp/home"  # noqa: S108 - a path in the container
+
+
+async def _both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
     """Both at once; when one fails the other is cancelled, and its failure is the one raised."""
     one, two = asyncio.ensure_future(first), asyncio.ensure_future(second)
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -18,7 +19,8 @@ from django.db import DatabaseError
 import relay
 from relay import CallRecord, EgressAttempt, Ledger
 from runs import clock, keys, link, report, seal
-from runs.agents.base import Trace
+from runs.agents.base import Result, Trace
+from runs.attending import Attending
 from runs.box import Box
 from runs.console import Console
 from runs.duration import spoken
@@ -41,6 +43,7 @@ from runs.visible import visible
 
 T = TypeVar("T")
 STOP_GRACE_S = 10
+SHELL_GRACE_S = 1  # an interactive shell does not heed a TERM
 DRAIN_S = 5.0
 NAMESPACE_PAUSE_S, NAMESPACE_LOOKS = 0.4, 5
 
@@ -74,7 +77,9 @@ class Supervision:
         self._starting: Starting | None = None
         self._container = ""
         self._hiding = Hiding(_keys(plan))
-        self._following = Following(
+        shell = plan.order.shell
+        follower = partial(Attending, tty=shell == "tty") if shell else Following
+        self._following: Following = follower(
             plan.engine,
             self._listener,
             self._log,
@@ -157,7 +162,7 @@ class Supervision:
         return await self._conclude(holdings, state)
 
     async def _conclude(self, holdings: Holdings, state: ContainerState | None) -> Ending:
-        result, halted = self._listener.result(), self._halted
+        result, halted = self._result(state), self._halted
         outcome, reason = decide(
             Seen(
                 halt=halted.kind if halted else None,
@@ -195,6 +200,14 @@ class Supervision:
             self.trace(Trace("note", "a key stood in what the agent wrote; it is not kept"))
         return ending
 
+    def _result(self, state: ContainerState | None) -> Result | None:
+        """What the agent said of itself; a shell says it by its exit code."""
+        if not self.plan.order.shell:
+            return self._listener.result()
+        if state is None or state.exit_code is None:
+            return None
+        return Result(state.exit_code == 0, error=f"the shell exited with {state.exit_code}")
+
     def _why_not_started(self, state: ContainerState | None) -> str:
         """The engine's reason, when the agent's command never ran: that is no failure of it."""
         if state is None or state.started:
@@ -206,6 +219,8 @@ class Supervision:
         return found.as_stored() if found else {}
 
     def _collect_report(self) -> report.Report:
+        if self.plan.order.shell:
+            return report.Report(Run.Report.NONE)
         workspace = str(self.plan.workspace.path)
         found = report.collect(workspace, limit=settings.SANDUK_REPORT_MAX_BYTES)
         if found.state == Run.Report.MISSING and not self.plan.order.report_instruction:
@@ -298,7 +313,8 @@ class Supervision:
 
     async def _stop(self, container: str, follow: asyncio.Task[Any]) -> None:
         """Ask the container to stop; hurried, let the removal kill it. Then drain its output."""
-        grace = 0 if self._hurry.is_set() else STOP_GRACE_S
+        grace = SHELL_GRACE_S if self.plan.order.shell else STOP_GRACE_S
+        grace = 0 if self._hurry.is_set() else grace
         stopping = asyncio.create_task(self._engine.stop(container, grace_s=grace))
         hurried = asyncio.create_task(self._hurry.wait())
         try:

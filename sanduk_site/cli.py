@@ -27,6 +27,7 @@ SUMMARIES = {
     "demo": "one sealed run of a real agent: no key, no account, no network",
     "run": "run an agent in a container and wait for its report",
     "auth": "keep a provider's key on this host, show, forget",
+    "shell": "a shell in the container an agent would get",
     "build": "build an agent's image",
     "list": "what there is: agents, providers, runtimes, recipes",
     "ps": "containers of this installation",

@@ -171,6 +171,12 @@ class Apple(Engine):
         self._attached[container] = started
         return started
 
+    async def start_interactive(self, container: str, *, tty: bool) -> Process:
+        words = ("start", "--attach", "--interactive", container)
+        started = await process.start_here((self.cli, *words), tty=tty)
+        self._attached[container] = started
+        return started
+
     async def reattach(self, container: str) -> Process:
         return await process.start((self.cli, "logs", "--follow", "-n", "0", container))
 
@@ -270,6 +276,8 @@ def _words(spec: ContainerSpec) -> list[str]:
     words += ["--cpus", str(max(1, int(spec.cpus))), "--memory", spec.memory]
     if spec.network != "default":
         words += ["--network", spec.network]
+    words += ["--interactive"] if spec.interactive else []
+    words += ["--tty"] if spec.tty else []
     words += ["--read-only"] if spec.read_only_root else []
     for target in spec.tmpfs:
         words += ["--tmpfs", target.partition(":")[0]]  # it takes no options

@@ -33,6 +33,8 @@ def create_arguments(
         words += ["--group-add", str(group)]
     if ipv6_in_kernel and not joins_a_container(spec):
         words += ["--sysctl", IPV6_OFF]  # a joined namespace is another container's to set
+    words += ["--interactive"] if spec.interactive else []
+    words += ["--tty"] if spec.tty else []
     words += ["--read-only"] if spec.read_only_root else []
     for target in spec.tmpfs:
         words += ["--tmpfs", target]

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 
 LABEL_INSTALL = "sanduk.install"  # id of the installation that made it
 LABEL_RUN = "sanduk.run"  # uid of the run it belongs to
-LABEL_ROLE = "sanduk.role"  # agent | link | network | image
+LABEL_ROLE = "sanduk.role"  # agent | shell | link | network | image
 Status = Literal["created", "running", "exited", "other"]
 
 
@@ -64,6 +64,8 @@ class ContainerSpec:
     tmpfs: tuple[str, ...] = ()
     oci_runtime: str | None = None
     share_userns_of: str | None = None  # id of the link, where the engine maps users (rootless)
+    interactive: bool = False  # somebody's standard input goes in
+    tty: bool = False  # a terminal of its own, for `interactive` ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,15 @@ class Engine(ABC):
         The process is only a pipe: its exit code and its death say nothing about the container.
         It runs in a session of its own. End it with `kill()`: a TERM is passed to the container.
         """
+
+    async def start_interactive(self, container: str, *, tty: bool) -> asyncio.subprocess.Process:
+        """Start an `interactive` one with this process's own standard streams.
+
+        With `tty` the client shares our terminal, its process group included: it makes the
+        terminal raw, hands sizes on, and gives the terminal back when the container has ended.
+        Raises EngineError when it cannot start, or the engine has nothing of the kind.
+        """
+        raise EngineError(f"sanduk knows no way to open a shell with engine {self.name}")
 
     @abstractmethod
     async def reattach(self, container: str) -> asyncio.subprocess.Process:

@@ -38,6 +38,8 @@ _STATUS: Mapping[str, Status] = {
     "stopped": "exited",  # podman: ended, its mounts not yet taken down
     "dead": "exited",
 }
+# a shell's own Ctrl-P would otherwise wait for a second key
+DETACH_NEVER = ("--detach-keys", "ctrl-^,ctrl-^,ctrl-_,ctrl-_")
 T = TypeVar("T")
 
 
@@ -173,6 +175,10 @@ class CliEngine(Engine):
 
     async def start_attached(self, container: str) -> asyncio.subprocess.Process:
         return await process.start((self.cli, "start", "--attach", container))
+
+    async def start_interactive(self, container: str, *, tty: bool) -> asyncio.subprocess.Process:
+        argv = (self.cli, "start", "--attach", "--interactive", *DETACH_NEVER, container)
+        return await process.start_here(argv, tty=tty)
 
     async def reattach(self, container: str) -> asyncio.subprocess.Process:
         # `logs --follow --since 0s` was tried: it repeats a second of output and, under a size

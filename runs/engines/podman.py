@@ -26,7 +26,7 @@ from runs.engines.base import (
     EngineFacts,
     EngineUnavailable,
 )
-from runs.engines.cli import CliEngine
+from runs.engines.cli import DETACH_NEVER, CliEngine
 from runs.engines.failures import (
     boot_id,
     failure,
@@ -159,15 +159,24 @@ class Podman(CliEngine):
             return await super().create(spec)
 
     async def start_attached(self, container: str) -> Process:
+        argv = (self.cli, "start", "--attach", "--sig-proxy=false", container)
+        return await process.start(argv, cwd=await self._place_of(container))
+
+    async def start_interactive(self, container: str, *, tty: bool) -> Process:
+        words = ("start", "--attach", "--interactive", "--sig-proxy=false", *DETACH_NEVER)
+        place = await self._place_of(container)
+        return await process.start_here((self.cli, *words, container), tty=tty, cwd=place)
+
+    async def _place_of(self, container: str) -> str:
+        """The working directory in which a container is to be started."""
         # Not beside a creation: the start would wait for the store, and its caller's patience end.
         async with self._creating:
             found = await self.call("inspect", "--format", "{{.StaticDir}}", "--", container)
         if found.code != 0:
             raise failure("cannot start a container", found)
-        argv = (self.cli, "start", "--attach", "--sig-proxy=false", container)
         place = await asyncio.to_thread(_enterable, Path(found.text))
         self._noted_in[container] = place
-        return await process.start(argv, cwd=str(place))
+        return str(place)
 
     async def inspect(self, container: str) -> ContainerState | None:
         state = await super().inspect(container)

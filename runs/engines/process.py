@@ -83,6 +83,23 @@ async def start(
         raise EngineError(f"{argv[0]} could not be started: {printable(str(exc))}") from None
 
 
+async def start_here(argv: Sequence[str], *, tty: bool, cwd: str | None = None) -> Process:
+    """Start a command on this process's own standard streams.
+
+    Args:
+        tty: they are a terminal, which only our own process group may read; otherwise it gets a
+            session of its own, like every other command.
+
+    Raises EngineUnavailable if it cannot start.
+    """
+    try:
+        return await asyncio.create_subprocess_exec(*argv, cwd=cwd, start_new_session=not tty)
+    except FileNotFoundError:
+        raise EngineUnavailable(f"{argv[0]} is not installed, or not on PATH") from None
+    except (OSError, ValueError) as exc:
+        raise EngineError(f"{argv[0]} could not be started: {printable(str(exc))}") from None
+
+
 async def end(process: Process) -> None:
     """Kill a command that is not wanted any more, and reap it.
 

@@ -47,12 +47,29 @@ def add_run_flags(parser: CommandParser) -> None:
         add(parser)
 
 
+def add_shell_flags(parser: CommandParser) -> None:
+    """Those of `run` that mean something where a person works instead of the agent."""
+    _add_place(parser.add_argument_group("the place"))
+    _add_image(parser)
+    _add_who(parser.add_argument_group("the agent and its model"))
+    _add_size(parser.add_argument_group("limits"), timeout="12h")
+    _add_network(parser)
+    _add_policy(parser)
+
+
 def _add_task(parser: CommandParser) -> None:
     group = parser.add_argument_group("the task")
     group.add_argument("task", nargs="?", help="what the agent should do")
     group.add_argument(
         "--task-file", action=_Text, metavar="PATH", help="read the task from a file, - for stdin"
     )
+    _add_place(group)
+    group.add_argument(
+        "--no-report-instruction", action="store_true", help="do not ask for REPORT.md"
+    )
+
+
+def _add_place(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "-w",
         "--workdir",
@@ -76,9 +93,6 @@ def _add_task(parser: CommandParser) -> None:
         metavar="NAME[=VALUE]",
         help="a variable for the agent; NAME alone takes this shell's",
     )
-    group.add_argument(
-        "--no-report-instruction", action="store_true", help="do not ask for REPORT.md"
-    )
 
 
 def _add_image(parser: CommandParser) -> None:
@@ -90,6 +104,13 @@ def _add_image(parser: CommandParser) -> None:
         default="",
         metavar="NAME|PATH",
         help="the recipe to build from (the agent's own)",
+    )
+    group.add_argument(
+        "--kit",
+        action="append",
+        default=[],
+        metavar="NAME|PATH",
+        help="add a kit to the recipe, whatever its hash is now; repeatable",
     )
     group.add_argument(
         "-i", "--image", action=_Text, default="", metavar="TAG", help="use this image as it is"
@@ -105,14 +126,23 @@ def _add_image(parser: CommandParser) -> None:
 
 
 def _add_agent(parser: CommandParser) -> None:
-    group.add_argument(
-        "--kit",
-        action="append",
-        default=[],
-        metavar="NAME|PATH",
-        help="add a kit to the recipe, whatever its hash is now; repeatable",
-    )
     group = parser.add_argument_group("the agent and its model")
+    _add_who(group)
+    group.add_argument("--effort", choices=("low", "medium", "high", "xhigh", "max"))
+    group.add_argument("--max-turns", type=int, metavar="N")
+    group.add_argument("--allowed-tools", action=_Text, default="", metavar="LIST")
+    group.add_argument(
+        "--permission-mode",
+        choices=("acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan"),
+    )
+    group.add_argument(
+        "--bare",
+        action="store_true",
+        help="no hooks, plugins or instruction files of the workspace",
+    )
+
+
+def _add_who(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--agent",
         action=_Text,
@@ -128,18 +158,6 @@ def _add_agent(parser: CommandParser) -> None:
         help="whose model: sanduk list providers (openai, or the first the agent can speak to)",
     )
     group.add_argument("--model", action=_Text, default="", metavar="ID")
-    group.add_argument("--effort", choices=("low", "medium", "high", "xhigh", "max"))
-    group.add_argument("--max-turns", type=int, metavar="N")
-    group.add_argument("--allowed-tools", action=_Text, default="", metavar="LIST")
-    group.add_argument(
-        "--permission-mode",
-        choices=("acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan"),
-    )
-    group.add_argument(
-        "--bare",
-        action="store_true",
-        help="no hooks, plugins or instruction files of the workspace",
-    )
     group.add_argument(
         "--agent-key-env",
         action=_Text,
@@ -158,17 +176,21 @@ def _add_agent(parser: CommandParser) -> None:
 
 def _add_limits(parser: CommandParser) -> None:
     group = parser.add_argument_group("limits")
-    group.add_argument(
-        "--timeout",
-        default="15m",
-        metavar="DURATION",
-        help="end it after this long: 90, 15m, 2h, 7d (15m)",
-    )
+    _add_size(group, timeout="15m")
     group.add_argument(
         "--idle-timeout",
         default="10m",
         metavar="DURATION",
         help="end it after this long without output or model traffic; off (10m)",
+    )
+
+
+def _add_size(group: argparse._ArgumentGroup, *, timeout: str) -> None:
+    group.add_argument(
+        "--timeout",
+        default=timeout,
+        metavar="DURATION",
+        help=f"end it after this long: 90, 15m, 2h, 7d ({timeout})",
     )
     group.add_argument("--cpus", type=float, default=4, metavar="N")
     group.add_argument(

@@ -62,6 +62,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         "sanduk_site/settings.py",
         "runs/boxed/entry.sh",
+        "runs/boxed/shell.sh",
         "runs/engines/seccomp.json",
         "runs/migrations/0001_initial.py",
         "runs/management/commands/sanduk_run.py",

@@ -124,6 +124,7 @@ def order_from(options: dict[str, Any]) -> Order:
         "upstream_idle_timeout_s": _patience(options["upstream_idle_timeout"]),
         "timeout_s": duration.seconds(options["timeout"], what="--timeout"),
         "idle_timeout_s": _idle(options["idle_timeout"]),
+        "shell": options.get("shell", ""),
     }
     # every other field of an order has a flag of its own name
     plain = {name: options[name] for name in Order.__struct_fields__ if name not in worked_out}

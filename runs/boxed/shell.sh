@@ -1,0 +1,17 @@
+#!/bin/sh
+# First process of a shell's container: shell LIMIT_SECONDS. Exports what the host handed over by
+# file and becomes a shell; at the limit everything here ends, even if nobody on the host is left.
+[ -r /run/sanduk/env ] && . /run/sanduk/env
+if [ ! -w "${HOME:-/nonexistent}" ]; then
+    HOME=/tmp/home
+    mkdir -p "$HOME"
+    export HOME
+fi
+( sleep "$1"; kill -KILL -1 ) </dev/null >/dev/null 2>&1 &
+for shell in bash sh; do
+    if command -v "$shell" >/dev/null 2>&1; then
+        SHELL=$(command -v "$shell")
+        export SHELL
+        exec "$shell"
+    fi
+done
