@@ -84,7 +84,7 @@ class Relay:
         self.spending = Spending(policy, ledger)
         self._gate = Gate(policy.provider, token, policy.extra_routes)
         self._outgoing = Outgoing(policy.provider, policy.endpoint.authority, credential)
-        self.model_calls = 0  # that went out
+        self.counted_calls = 0  # that went out and fall under --max-calls
         self.buffers = Buffers(policy.max_buffered_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -201,14 +201,14 @@ class _Call:
 
     def _count(self, admitted: Admitted) -> None:
         ledger, limit = self._ledger, self._policy.max_calls
-        if admitted.route.protocol is not None:
-            if limit is not None and self._relay.model_calls >= limit:
+        if admitted.route.protocol is not None or admitted.route in self._policy.extra_routes:
+            if limit is not None and self._relay.counted_calls >= limit:
                 raise Refusal(
                     403,
                     "max-calls",
                     f"this run has made its {limit} calls; a higher --max-calls would allow more",
                 )
-            self._relay.model_calls += 1
+            self._relay.counted_calls += 1
         ledger.relayed += 1
         ledger.clamped += self.record.clamped
 

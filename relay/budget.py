@@ -4,7 +4,8 @@ The most a call can cost is reserved before it goes out and settled when it has 
 side by side as long as their reservations fit into what is left. One that no longer fits, while
 something is left, waits until nothing is in flight and goes alone: so the ceiling is crossed by
 that one call at most, and a small budget still lets an agent make its first call. What a call
-cost that nobody can tell stays reserved to the end.
+cost that nobody can tell stays reserved to the end: of a call without a price that is all that
+is left, so the run makes no other.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ class InvalidBudget(ValueError):
 
 class NothingLeft(Exception):
     """The budget is spent."""
+
+
+class DoesNotFit(NothingLeft):
+    """Something is left, and the call that may not cross the budget needs more."""
 
 
 class Amount(NamedTuple):
@@ -56,7 +61,8 @@ class Budget:
         tokens: at most so many tokens in and out, cached ones included.
         strict: never cross it: a call that does not fit is allowed less output instead.
         unpriced: what to do with a model that has no price: one call at a time, or none. None
-            means serial where the provider reports what a call cost, and refuse elsewhere.
+            means serial where the provider reports what a call cost, and refuse elsewhere, where
+            serial would bound nothing and `relay.policy.Policy` does not take it.
 
     Raises:
         InvalidBudget: a limit that is no positive, finite number, or terms without any limit.
@@ -79,6 +85,8 @@ class Budget:
             raise InvalidBudget(f"--token-budget takes a whole number, not {self.tokens}")
         if self.unpriced not in (None, "serial", "refuse"):
             raise InvalidBudget(f"--unpriced takes serial or refuse, not {self.unpriced!r}")
+        if self.unpriced and self.usd is None:
+            raise InvalidBudget("--unpriced is about money: it means nothing without --budget")
 
     @property
     def limit(self) -> Amount:
@@ -202,7 +210,7 @@ class Account:
             if self._in_flight:
                 return False
             if not reservation.goes_alone:
-                raise NothingLeft
+                raise DoesNotFit
         reservation.granted = True
         self._in_flight.add(reservation)
         return True

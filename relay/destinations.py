@@ -22,6 +22,8 @@ Mode = Literal["refuse", "warn"]
 DEFAULT_PORT = 443
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+# What the system's resolver takes for an IPv4 address, however it is written: 0x7f000001, 127.1.
+_NUMBER_AT_END = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::([0-9]{1,5}))?")
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # all that IANA has handed out of IPv6
 # Special by RFC 6890 and its registry, where Python's own table depends on its patch level; and
@@ -120,7 +122,12 @@ def parse_allowed_host(text: str) -> HostPort:
         raise InvalidHost(f"--allow-host {text}: give HOST or HOST:PORT")
     host, port = found
     literal = _literal(host)
-    if host == "localhost" or (literal is not None and not is_public(host)):
+    if literal is None and _NUMBER_AT_END.fullmatch(host):
+        raise InvalidHost(
+            f"--allow-host {text}: no name ends in a number; write an address in full, as 192.0.2.1"
+        )
+    is_local = host == "localhost" or host.endswith(".localhost")
+    if is_local or (literal is not None and not is_public(host)):
         raise InvalidHost(f"--allow-host {text}: private addresses are never reachable")
     return host, port
 

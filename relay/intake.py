@@ -8,7 +8,7 @@ import time
 from relay.admission import Refusal
 from relay.asgi import Headers, Message, Receive, Scope
 from relay.headers import value_of
-from relay.policy import Policy
+from relay.policy import MIB, Policy
 from relay.records import CallRecord, Ledger
 
 
@@ -100,5 +100,6 @@ def _too_large(limit: int) -> Refusal:
     return Refusal(
         413,
         "body-size",
-        f"a request body may have {limit} bytes; a higher --max-body-bytes would allow more",
+        f"a request body may have {limit:,} bytes ({limit / MIB:g} MB); a higher --max-body would "
+        "allow more",
     )

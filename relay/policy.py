@@ -27,7 +27,8 @@ class Policy:
         allow_models: the names a request may name, exactly so; empty: any.
         max_tokens_cap: the most tokens one call may be answered with.
         extra_routes: what may pass beside the provider's own routes; see `extra_route`.
-        max_calls: how many model calls may go out.
+        max_calls: how many calls may go out; those of the provider's own routes that are no model
+            calls (its model list, counting tokens) do not count, those of `extra_routes` do.
         budget: what they may cost together.
         prices: what models cost; None: the table that comes with sanduk.
         max_body_bytes: of one request.
@@ -61,14 +62,25 @@ class Policy:
         for flag, value in (
             ("--max-tokens-cap", self.max_tokens_cap),
             ("--max-calls", self.max_calls),
-            ("the request body limit", self.max_body_bytes),
+            ("--max-body", self.max_body_bytes),
         ):
             if value is not None and (type(value) is not int or value < 1):
                 raise InvalidPolicy(f"{flag} takes a whole number above 0, not {value}")
         for model in self.allow_models:
             if not _MODEL_NAME.fullmatch(model):
                 raise InvalidPolicy(f"--allow-model {model!r}: no model has such a name")
+        self._check_budget()
         self._check_routes()
+
+    def _check_budget(self) -> None:
+        """A budget that would let through what nobody can add up is none."""
+        is_serial = self.budget is not None and self.budget.unpriced == "serial"
+        if is_serial and not self.provider.reports_cost:
+            raise InvalidPolicy(
+                f"--unpriced serial is for providers that report what a call cost, and "
+                f"{self.provider.name} does not: give the model a price in prices.toml, or bound "
+                "the run with --token-budget instead of --budget"
+            )
 
     def _check_routes(self) -> None:
         taken = {route.path for route in self.provider.routes}
@@ -98,13 +110,15 @@ def extra_route(text: str, provider: Provider) -> Route:
     """Read `PATH` or `PATH=PROTOCOL`, as --allow-path takes it.
 
     With a protocol its calls are model calls, judged and metered, and go by POST. Without one they
-    go by GET or POST.
+    go by GET or POST. No query passes, and no other method.
 
     Raises:
         InvalidPolicy: the path is not canonical, or there is no such protocol.
     """
-    path, _, protocol = text.partition("=")
+    path, separator, protocol = text.partition("=")
+    if "?" in path or "#" in path:
+        raise InvalidPolicy(f"--allow-path {text}: give the path alone; no query passes on it")
     try:
-        return route_at(path, protocol or None, provider.accepts)
+        return route_at(path, protocol if separator else None, provider.accepts)
     except InvalidProvider as error:
         raise InvalidPolicy(f"--allow-path {text}: {error}") from None

@@ -110,7 +110,8 @@ def with_upstream(
     Args:
         upstream: `scheme://host:port`, https unless a scheme is given; no path, query or userinfo.
         insecure: allow plaintext to a host that is not this machine.
-        key_env: the variable that holds the key for this address; None: the provider's own.
+        key_env: the variable that holds the key for this address, which then needs that key;
+            None: the provider's own.
 
     Raises:
         InvalidUpstream: the address is none, or would send the key in plaintext over a network.
@@ -129,6 +130,7 @@ def with_upstream(
         host=endpoint.host,
         port=endpoint.port,
         key_env=provider.key_env if key_env is None else key_env,
+        needs_key=provider.needs_key or bool(key_env),
     )
 
 
@@ -159,7 +161,7 @@ def route_at(path: str, protocol: str | None, accepts: frozenset[TokenHeader]) -
     record: dict[str, Any] = {"path": path, "methods": methods, "accepts": sorted(accepts)}
     if protocol is not None:
         record["protocol"] = protocol
-    return _route("your own", record)
+    return _route("", record)
 
 
 @functools.cache
@@ -196,7 +198,7 @@ _ROUTE_TYPES: dict[str, type] = {
 def _provider(name: str, record: object) -> Provider:
     if not _NAME.fullmatch(name):
         raise InvalidProvider(f"provider {name!r}: a name is lower-case letters, digits and dashes")
-    values = _checked(f"provider {name}", record, _PROVIDER_TYPES, ("scheme", "host", "routes"))
+    values = _checked(f"provider {name}: ", record, _PROVIDER_TYPES, ("scheme", "host", "routes"))
     try:
         text = f"{values['scheme']}://{values['host']}"
         endpoint = parse_endpoint(text if "port" not in values else f"{text}:{values['port']}")
@@ -213,7 +215,7 @@ def _provider(name: str, record: object) -> Provider:
     if values.get("preflight") and not _PREFIX.fullmatch(values["preflight"]):
         raise InvalidProvider(f"provider {name}: preflight is a canonical path")
     values["preflight_headers"] = _headers(name, values.get("preflight_headers", {}))
-    routes = tuple(_route(name, route) for route in values.pop("routes"))
+    routes = tuple(_route(f"a route of provider {name}: ", one) for one in values.pop("routes"))
     if not routes or len({route.path for route in routes}) != len(routes):
         raise InvalidProvider(f"provider {name}: it needs routes, each path once")
     rest = {key: value for key, value in values.items() if key not in _ENDPOINT_KEYS}
@@ -233,19 +235,25 @@ def _headers(name: str, record: Mapping[str, object]) -> tuple[tuple[str, str], 
     return tuple((header, str(value)) for header, value in record.items())
 
 
-def _route(name: str, record: object) -> Route:
-    where = f"a route of provider {name}"
+def _route(where: str, record: object) -> Route:
+    """Read a route. `where` stands before what is said of it: "a route of provider x: "."""
     values = _checked(where, record, _ROUTE_TYPES, ("path",))
     path = values["path"]
     if not _PATH.fullmatch(path):
-        raise InvalidProvider(f"{where}: {path!r} is no canonical path")
+        raise InvalidProvider(
+            f"{where}{path!r} is no canonical path: it begins with /, as /v1/files, and needs no "
+            "escapes"
+        )
     if values.get("protocol") not in (None, *get_args(Protocol)):
-        raise InvalidProvider(f"{where}: there is no protocol {values['protocol']!r}")
+        raise InvalidProvider(
+            f"{where}there is no protocol {values['protocol']!r}; there are "
+            f"{', '.join(get_args(Protocol))}"
+        )
     for key, allowed in (("methods", _METHODS), ("accepts", frozenset(get_args(TokenHeader)))):
         if key in values and not (values[key] and set(map(str, values[key])) <= allowed):
-            raise InvalidProvider(f"{where}: {key} are some of {', '.join(sorted(allowed))}")
+            raise InvalidProvider(f"{where}{key} are some of {', '.join(sorted(allowed))}")
     if not all(isinstance(key, str) and key.isidentifier() for key in values.get("query", [])):
-        raise InvalidProvider(f"{where}: query is a list of key names")
+        raise InvalidProvider(f"{where}query is a list of key names")
     sets: dict[str, Any] = {k: frozenset(v) for k, v in values.items() if isinstance(v, list)}
     return Route(path, protocol=values.get("protocol"), **sets)
 
@@ -255,13 +263,13 @@ def _checked(
 ) -> dict[str, Any]:
     """A copy of the record, when each key is known and of its type and none is missing."""
     if not isinstance(record, dict):
-        raise InvalidProvider(f"{where}: it is no table")
+        raise InvalidProvider(f"{where}it is no table")
     for key, value in record.items():
         if key not in types:
-            raise InvalidProvider(f"{where}: unknown key {key!r}; known are {', '.join(types)}")
+            raise InvalidProvider(f"{where}unknown key {key!r}; known are {', '.join(types)}")
         if type(value) is not types[key]:
-            raise InvalidProvider(f"{where}: {key} must be a {types[key].__name__}")
+            raise InvalidProvider(f"{where}{key} must be a {types[key].__name__}")
     for key in required:
         if key not in record:
-            raise InvalidProvider(f"{where}: {key} is missing")
+            raise InvalidProvider(f"{where}{key} is missing")
     return dict(record)

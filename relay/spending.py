@@ -10,7 +10,16 @@ from dataclasses import dataclass
 import msgspec
 
 from relay.admission import Admitted, Refusal
-from relay.budget import NOTHING, Account, Amount, Budget, NothingLeft, Reservation, Shrink
+from relay.budget import (
+    NOTHING,
+    Account,
+    Amount,
+    Budget,
+    DoesNotFit,
+    NothingLeft,
+    Reservation,
+    Shrink,
+)
 from relay.judging import Body, ThinkingTooLarge
 from relay.meter import Meter
 from relay.policy import Policy
@@ -123,8 +132,8 @@ class Spending:
         worst, shrink = self._worst(_Estimate(body, spoken), names, account.budget)
         try:
             reservation = account.reserve(worst, shrink)
-        except NothingLeft:
-            raise self._nothing_left() from None
+        except NothingLeft as error:
+            raise self._nothing_left(error, worst) from None
         turn = reservation.turn
         if turn is None:
             return reservation
@@ -132,8 +141,8 @@ class Spending:
             await asyncio.wait((turn, gone), return_when=asyncio.FIRST_COMPLETED)
             if turn.done():
                 turn.result()
-        except NothingLeft:
-            raise self._nothing_left() from None
+        except NothingLeft as error:
+            raise self._nothing_left(error, worst) from None
         finally:
             if not reservation.granted:
                 account.settle(reservation)
@@ -154,10 +163,28 @@ class Spending:
                 402, "budget", f"{error}, more than what is left: {self._left_words()}"
             ) from None
 
-    def _nothing_left(self) -> Refusal:
-        """The answer to a call when the budget is spent."""
+    def _nothing_left(self, why: NothingLeft, worst: Amount) -> Refusal:
+        """The answer to a call when the budget is spent, or under --budget-strict too small."""
         self._ledger.exhausted = True
+        if isinstance(why, DoesNotFit):
+            return Refusal(
+                402,
+                "budget",
+                f"this call may come to {self._amount_words(worst)}, and even with less output it "
+                f"does not fit into what --budget-strict leaves it: {self._left_words()}",
+            )
         return Refusal(402, "budget", f"the budget is spent: {self._left_words()}")
+
+    def _amount_words(self, amount: Amount) -> str:
+        """In the measures the budget has."""
+        budget = self._policy.budget
+        words = []
+        if budget is not None and budget.usd is not None:
+            words.append(f"${amount.usd:.4f}" if math.isfinite(amount.usd) else "any sum")
+        if budget is not None and budget.tokens is not None:
+            finite = math.isfinite(amount.tokens)
+            words.append(f"{amount.tokens:,.0f} tokens" if finite else "any number of tokens")
+        return " and ".join(words)
 
     def _left_words(self) -> str:
         account, ledger = self.account, self._ledger
@@ -169,6 +196,7 @@ class Spending:
             words.append(f"{about}${account.spent.usd:.4f} of ${budget.usd:.4f}")
         if budget.tokens is not None:
             words.append(f"{about}{account.spent.tokens:,.0f} of {budget.tokens:,} tokens")
+        words[-1] += " spent"
         if account.held != NOTHING:
             words.append("the rest is kept for calls that did not tell what they cost")
         flags = " or ".join(
@@ -209,13 +237,16 @@ class Spending:
         return worst, lambda free: _shrunk(free, dearest, tokens, rate)
 
     def _check_unpriced(self, names: set[str], budget: Budget, *, is_dearer: bool) -> None:
-        chosen = budget.unpriced or ("serial" if self._provider.reports_cost else "refuse")
+        reports = self._provider.reports_cost
+        chosen = budget.unpriced or ("serial" if reports else "refuse")
         if chosen == "serial" and not budget.strict:
             return
         what = ", ".join(sorted(name[:100] for name in names)) or "a request without a model"
         if is_dearer:
             what = "a service tier or speed other than the standard one"
-        way = "" if budget.strict else ", or --unpriced serial to run its calls one at a time"
+        way = ", or bound the run with --token-budget instead"
+        if reports and not budget.strict:
+            way = ", or --unpriced serial to run its calls one at a time"
         raise Refusal(
             403,
             "unpriced",
@@ -244,7 +275,7 @@ class Spending:
             record.cost_usd, record.cost_kind = cost, kind
             ledger.spent_usd += cost or 0.0
             ledger.spent_is_lower_bound |= kind in ("lower_bound", "unknown")
-            usd_known = kind in ("exact", "reported") or self._may_be_unknown(kind)
+            usd_known = kind in ("exact", "reported")
             tokens_known = is_whole or _failed(outcome)
         tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if usage else 0
         ledger.tokens += tokens
@@ -256,16 +287,6 @@ class Spending:
                 tokens_known=tokens_known,
             )
             ledger.held_usd = self.account.held.usd
-
-    def _may_be_unknown(self, kind: CostKind) -> bool:
-        """Whoever chose serial for a provider that reports no cost knows that it stays unknown."""
-        budget = self._policy.budget
-        return (
-            kind == "unknown"
-            and budget is not None
-            and budget.unpriced == "serial"
-            and not self._provider.reports_cost
-        )
 
     def _cost(
         self,

@@ -24,7 +24,7 @@ async def test_a_body_over_the_limit_is_refused_and_reaches_nobody(framing):
         content = b"x" * 10_000 if framing == "declared" else pieces()
         answer = await stand.post(content=content)
         assert answer.status_code == 413
-        assert "1000 bytes" in answer.json()["error"]["message"]
+        assert "1,000 bytes" in answer.json()["error"]["message"]
         assert stand.provider.seen == []
         assert (await stand.record()).refusal == "body-size"
         assert (await stand.post(content=b"x" * 1000)).status_code == 200

@@ -73,6 +73,42 @@ def test_an_added_path_that_is_not_canonical_or_speaks_nothing_known_is_refused(
         extra_route(text, OPENAI)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x", "--allow-path x: 'x' is no canonical path: it begins with /"),
+        ("/v1/foo?x=1", "--allow-path /v1/foo?x=1: give the path alone; no query"),
+        ("/v1/foo#a=1", "--allow-path /v1/foo#a=1: give the path alone"),
+        ("/v1/embeddings=", "there is no protocol ''; there are anthropic-messages, openai-chat"),
+        ("/v1/x=talk", "there is no protocol 'talk'; there are anthropic-messages"),
+    ],
+)
+def test_what_is_wrong_with_an_added_path_is_said_in_its_own_words(text, words):
+    with pytest.raises(InvalidPolicy) as caught:
+        extra_route(text, OPENAI)
+    assert words in str(caught.value)
+    assert "your own" not in str(caught.value)
+
+
+def test_an_added_path_without_a_protocol_takes_get_and_post():
+    assert extra_route("/v1/files", OPENAI).methods == {"GET", "POST"}
+
+
+async def test_calls_on_an_added_path_count_and_free_ones_of_the_provider_do_not():
+    extra = (extra_route("/v1/embeddings", OPENAI), extra_route("/v2/chat=openai-chat", OPENAI))
+    async with standing(OK, "openai", extra_routes=extra, max_calls=3) as stand:
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        async with stand.client(headers=bearer) as client:
+            paths = [
+                *("/v1/models", "/v1/embeddings", "/v1/models", "/v1/models", "/v1/embeddings")
+            ]
+            assert {(await client.get(path)).status_code for path in paths} == {200}
+            assert (await client.post("/v2/chat", json={"model": "m"})).status_code == 200
+            told = await client.get("/v1/embeddings")
+            assert (told.status_code, told.json()["error"]["code"]) == (403, "max-calls")
+            assert (await client.get("/v1/models")).status_code == 200
+
+
 def test_a_route_cannot_be_replaced():
     """R-16."""
     for text in ("/v1/models", "/v1/responses=openai-chat"):

@@ -316,15 +316,18 @@ async def test_a_refusal_reaches_a_client_that_still_sends_after_its_100_continu
 async def test_a_refused_client_that_never_stops_sending_is_cut_off(monkeypatch):
     monkeypatch.setattr(relay.server, "LINGER_S", 0.2)
     async with standing(OK, max_body_bytes=10) as stand:
-        reader, writer = await stand.connect()
+        _, writer = await stand.connect()
         head = request(body=b"", close=False)[:-2]
         writer.write(head + b"transfer-encoding: chunked\r\nexpect: 100-continue\r\n\r\n")
+
+        async def send_on():
+            while True:
+                writer.write(b"10\r\n" + b"x" * 16 + b"\r\n")
+                await writer.drain()
+                await asyncio.sleep(0.01)
+
         with pytest.raises(ConnectionError):
-            async with asyncio.timeout(5):
-                while True:
-                    writer.write(b"10\r\n" + b"x" * 16 + b"\r\n")
-                    await writer.drain()
-                    await asyncio.sleep(0.01)
+            await asyncio.wait_for(send_on(), 5)
         writer.close()
 
 

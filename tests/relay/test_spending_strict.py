@@ -69,3 +69,21 @@ async def test_a_strict_budget_takes_no_model_without_a_price_even_one_at_a_time
         told = await stand.post(PATHS["openrouter"], json={"model": "x"})
         assert (told.status_code, told.json()["error"]["code"]) == (403, "unpriced")
         assert "--unpriced" not in told.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "amounts"),
+    [
+        (Budget(tokens=60, strict=True), ("129,000 tokens", "0 of 60 tokens spent", "--token-budget")),
+        (Budget(usd=3, strict=True), ("$", "$0.0000 of $3.0000 spent", "--budget would")),
+    ],
+)
+async def test_a_call_that_does_not_fit_is_not_told_that_the_budget_is_spent(budget, amounts):
+    async with standing(replying({}), prices=PRICES, budget=budget) as stand:
+        told = await stand.post(json=asking(128_000))
+        assert (told.status_code, stand.provider.seen) == (402, [])
+        message = told.json()["error"]["message"]
+        assert "does not fit" in message
+        assert "is spent" not in message
+        for words in amounts:
+            assert words in message

@@ -7,8 +7,10 @@ import json
 
 import pytest
 
-from relay.budget import Budget
-from tests.relay.paid_calls import PATHS, PRICES, Held, asking, at_once, replying, settled, used
+from relay.budget import Budget, InvalidBudget
+from relay.policy import InvalidPolicy, Policy
+from relay.providers import get_provider
+from tests.relay.paid_calls import PATHS, PRICES, Held, asking, replying, settled
 from tests.relay.stand import plain, standing
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +24,8 @@ async def test_a_model_without_a_price_is_refused_where_nobody_reports_its_cost(
         assert (told.status_code, stand.provider.seen) == (403, [])
         message = told.json()["error"]["message"]
         assert "prices.toml" in message
-        assert "--unpriced serial" in message
+        assert "--token-budget" in message
+        assert "--unpriced" not in message  # it would be refused here
         assert not stand.ledger.exhausted
 
 
@@ -76,10 +79,24 @@ async def test_refuse_can_be_chosen_where_the_cost_is_reported():
         assert (told.status_code, stand.provider.seen) == (403, [])
 
 
-async def test_serial_can_be_chosen_where_it_is_not_and_then_the_sum_is_a_lower_bound():
-    content = used("anthropic", 2)
-    provider = Held(plain(json.dumps({**content, "model": "new"}).encode()))
-    budget = Budget(usd=1, unpriced="serial")
-    async with standing(provider, prices=PRICES, budget=budget) as stand:
-        assert await at_once(stand, provider, 2, going=1, json={"model": "new"}) == [200, 200]
-        assert (stand.ledger.spent_usd, stand.ledger.spent_is_lower_bound) == (0.0, True)
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "openai-compat", "gemini"])
+def test_serial_is_refused_where_nobody_reports_what_a_call_cost(provider):
+    """It would be no budget at all: every call would go out, one after the other."""
+    budget = Budget(usd=0.01, unpriced="serial")
+    with pytest.raises(
+        InvalidPolicy, match=r"report what a call cost.*prices.toml.*--token-budget"
+    ):
+        Policy(get_provider(provider), budget=budget)
+    Policy(get_provider("openrouter"), budget=budget)
+
+
+def test_what_to_do_without_a_price_means_nothing_without_a_budget_of_money():
+    with pytest.raises(InvalidBudget, match="--budget"):
+        Budget(tokens=1000, unpriced="serial")
+
+
+async def test_the_refusal_names_serial_where_it_can_be_had():
+    budget = Budget(usd=1, unpriced="refuse")
+    async with standing(replying({}), "openrouter", budget=budget) as stand:
+        told = await stand.post(PATHS["openrouter"], json={"model": "x"})
+        assert "--unpriced serial" in told.json()["error"]["message"]
