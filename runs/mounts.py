@@ -101,11 +101,21 @@ def check_outside_state(what: str, real: Path, state: Path) -> None:
 
     Beside the state directory these are the places of sockets and tokens of other runs.
     """
-    places = [("state", Path(os.path.realpath(state)))]
-    places += [("runtime", place) for place in runtime_places()]
-    for kind, own in places:
+    for kind, own in _own_places(state):
         if _covers(str(own), str(real)) or _covers(str(real), str(own)):
             raise Refusal(f"{what}: {real} and sanduk's {kind} directory {own} may not overlap")
+
+
+def check_not_in_state(what: str, real: Path, state: Path) -> None:
+    """Refuse a place for results inside one of our own, where they would be lost or mixed up."""
+    for kind, own in _own_places(state):
+        if _covers(str(own), str(real)):
+            raise Refusal(f"{what}: {real} lies in sanduk's own {kind} directory {own}")
+
+
+def _own_places(state: Path) -> list[tuple[str, Path]]:
+    places = [("state", Path(os.path.realpath(state)))]
+    return places + [("runtime", place) for place in runtime_places()]
 
 
 def holds_engine_socket(real: Path) -> bool:

@@ -55,11 +55,8 @@ def closing(run: Run) -> list[str]:
         lines.append(f"the REPORT.md that was there before is now {run.displaced_report}")
     if run.calls_clamped:
         lines.append(f"{run.calls_clamped} call(s) were allowed less output than they asked for")
-    refused = run.egress_attempts.filter(allowed=False)
-    if count := refused.count():
-        flags = list(dict.fromkeys(refused.exclude(flag="").values_list("flag", flat=True)))
-        hint = f"; {' '.join(flags[:5])} would allow them" if flags else ""
-        lines.append(f"{count} attempt(s) to reach a host were refused{hint}")
+    if refused := _refused_ways_out(run):
+        lines.append(refused)
     if slow := slow_start(run):
         lines.append(slow)
     if run.kept_container:
@@ -67,6 +64,29 @@ def closing(run: Run) -> list[str]:
             f"container {run.kept_container[:12]} is kept, stopped; sanduk clean removes it"
         )
     return lines
+
+
+FLAGS_TOLD = 5
+
+
+def _refused_ways_out(run: Run) -> str:
+    """How many attempts were refused, and how many of them which flags would allow; "" for none."""
+    refused = run.egress_attempts.filter(allowed=False)
+    count = refused.count()
+    if not count:
+        return ""
+    said = f"{count} attempt(s) to reach a host were refused"
+    flags = list(dict.fromkeys(refused.exclude(flag="").values_list("flag", flat=True)))
+    told = flags[:FLAGS_TOLD]
+    allowed = refused.filter(flag__in=told).count()
+    if allowed:
+        many = "them" if allowed == count else f"{allowed} of them"
+        said += f"; {visible(' '.join(told))} would allow {many}"
+    if never := refused.filter(flag="").count():
+        said += f"; no flag allows {'them' if never == count else f'the other {never}'}"
+    if len(flags) > len(told):
+        said += f"; sanduk show {run.uid} --egress names the rest"
+    return said
 
 
 SLOW_FACTOR, SLOW_S, COMPARED = 3, 5.0, 10

@@ -12,6 +12,9 @@ import secrets
 import stat
 from pathlib import Path
 
+from django.conf import settings
+
+from runs.mounts import check_not_in_state
 from runs.paths import expanded
 from runs.refusal import Refusal
 
@@ -21,7 +24,8 @@ class Output:
     flag: the flag it came from, for messages.
     text: the path as it was given.
 
-    Raises Refusal: no such directory, or something that is no regular file stands there.
+    Raises Refusal: no such directory, one of our own, or something that is no regular file
+    stands there.
     """
 
     def __init__(self, flag: str, text: str) -> None:
@@ -30,6 +34,7 @@ class Output:
         if not path.name:
             raise Refusal(f"{flag} {text} is no file's name")
         self.path = Path(os.path.realpath(path.parent)) / path.name
+        check_not_in_state(f"{flag} {text}", self.path, settings.SANDUK_HOME)
         self._name = path.name
         try:
             self._directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

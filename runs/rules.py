@@ -16,6 +16,7 @@ from relay.policy import InvalidPolicy, extra_route
 from relay.prices import InvalidPrices, PriceTable, load_prices, shipped_prices
 from relay.providers import load_providers
 from runs.installation import run_directory
+from runs.mounts import check_not_in_state
 from runs.order import Order
 from runs.refusal import Refusal
 
@@ -151,7 +152,9 @@ def body_directory(order: Order, uid: str) -> Path:
 
 
 def check_log_directory(order: Order, lent: Iterable[str]) -> None:
-    """Refuse a log the agent could reach: bodies hold what other runs said, too.
+    """Refuse a log the agent could reach, or one among our own files.
+
+    Bodies hold what other runs said, too; in a run's private directory they would end with it.
 
     Args:
         lent: every directory the container gets.
@@ -161,6 +164,7 @@ def check_log_directory(order: Order, lent: Iterable[str]) -> None:
     place = Path(os.path.realpath(order.log_dir))
     if not place.is_dir():
         raise Refusal(f"--log-dir {order.log_dir}: there is no such directory")
+    check_not_in_state(f"--log-dir {order.log_dir}", place, settings.SANDUK_HOME)
     for directory in lent:
         if place.is_relative_to(directory) or Path(directory).is_relative_to(place):
             raise Refusal(

@@ -60,6 +60,7 @@ def check(text: str, *, state: Path) -> Workspace:
     try:
         facts = path.stat()
     except FileNotFoundError:
+        _refuse_dangling(text)
         uid, gid = os.geteuid(), os.getegid()
         if uid == 0:
             uid, gid = UNPRIVILEGED, UNPRIVILEGED
@@ -78,6 +79,17 @@ def check(text: str, *, state: Path) -> Workspace:
         facts.st_gid or facts.st_uid,
         note=f"{text} is a link to {path}" if linked else "",
     )
+
+
+def _refuse_dangling(text: str) -> None:
+    """A link to nothing, anywhere in the path, would have its target made on the host."""
+    typed = expanded(text, what="--workdir").absolute()
+    for place in (typed, *typed.parents):
+        if place.is_symlink() and not place.exists():
+            raise Refusal(
+                f"--workdir {text}: {place} is a link to {place.readlink()}, which is not there; "
+                "make that directory, or give another"
+            )
 
 
 def _check_owner(path: Path, facts: os.stat_result) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-import shlex
 import sys
-from pathlib import Path
 
+# whatever takes time to load is loaded inside of `main`, where a Ctrl-C is one line
 from sanduk_site import __version__
 
 USAGE = """\
@@ -88,6 +87,8 @@ def _run(app: str, words: list[str]) -> None:
 
 def _commands() -> dict[str, str]:
     """Each command and the app it lives in, from the files that are there."""
+    from pathlib import Path
+
     here = Path(__file__).resolve().parent.parent
     found = {}
     for app in ("runs", "assistants", "changes", "sanduk_site"):
@@ -105,6 +106,8 @@ def _usage(where: object) -> None:
 
 
 def _no_command(words: list[str]) -> int:
+    import shlex
+
     from runs.visible import visible
 
     task = visible(shlex.quote(" ".join(words)), limit=200)

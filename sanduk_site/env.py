@@ -70,6 +70,15 @@ def directory(name: str, default: Path) -> Path:
         raise BadSetting(f"{name} names a home directory that does not exist") from None
     if not path.is_absolute():
         raise BadSetting(f"{name} must be an absolute path")
+    return _storable(name, path)
+
+
+def _storable(name: str, path: Path) -> Path:
+    """The path, if it is text: rows, labels and the database's address hold nothing else."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise BadSetting(f"{name} is no UTF-8 text; name a directory whose path is") from None
     return path
 
 
@@ -100,5 +109,8 @@ def secret(name: str) -> str:
 
 def state_home() -> Path:
     """SANDUK_HOME, else the user's state directory (XDG_STATE_HOME, else ~/.local/state)."""
-    base = Path(text("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return directory("SANDUK_HOME", base / "sanduk")
+    if text("SANDUK_HOME"):
+        return directory("SANDUK_HOME", Path("/"))
+    if chosen := text("XDG_STATE_HOME"):
+        return _storable("XDG_STATE_HOME", Path(chosen) / "sanduk")
+    return _storable("HOME", Path.home() / ".local" / "state" / "sanduk")

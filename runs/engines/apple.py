@@ -36,7 +36,7 @@ from runs.engines.base import (
 )
 from runs.engines.building import build_arguments, run_build
 from runs.engines.failures import failure, is_missing, not_installed
-from runs.engines.process import Completed, last_line, printable
+from runs.engines.process import Completed, cause, printable
 
 READY_S = 10.0
 QUICK_S = 60.0  # a container's virtual machine boots in seconds
@@ -309,7 +309,7 @@ def _name(labels: Mapping[str, str]) -> str:
 
 
 def _is_missing(done: Completed) -> bool:
-    return is_missing(done.stderr) or "not found" in last_line(done.stderr).lower()
+    return is_missing(done.stderr) or "not found" in cause(done.stderr).lower()
 
 
 def _facts(found: _Image) -> ImageFacts:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from runs.engines.base import BuildFailed, EngineError
-from runs.engines.process import Completed, last_line, printable
+from runs.engines.process import Completed, cause, crash, last_line, printable
 
 _MISSING = (
     "no such container",
@@ -72,7 +72,7 @@ def failure(what: str, done: Completed, *, image: str = "") -> EngineError:
             f"{what}: the engine has no free network addresses; `sanduk clean` removes networks"
             " that old runs left"
         )
-    return EngineError(f"{what}: {last_line(done.stderr)}")
+    return EngineError(f"{what}: {cause(done.stderr)}")
 
 
 def build_failure(tag: str, lines: Sequence[str]) -> BuildFailed:
@@ -107,13 +107,15 @@ def bad_docker_host(host: str) -> str:
 
 def bad_docker_context(name: str, stderr: str) -> str:
     """Docker's context cannot be read; `name` is DOCKER_CONTEXT's value, empty if it has none."""
+    if crashed := crash(stderr):
+        return _client_crashed("docker", crashed)
     if name:
         return (
             f"DOCKER_CONTEXT={printable(name, 80)!r} names no Docker context that can be read:"
             " `unset DOCKER_CONTEXT` to use this machine's daemon"
         )
     return (
-        f"Docker's context cannot be read ({last_line(stderr)}): `docker context use default`"
+        f"Docker's context cannot be read ({cause(stderr)}): `docker context use default`"
         " to use this machine's daemon"
     )
 
@@ -127,6 +129,8 @@ def docker_down(
         exists: tells whether a path exists on this host.
         variable: the one of the environment that chose the endpoint; empty: none did.
     """
+    if crashed := crash(stderr):
+        return _client_crashed("docker", crashed)
     lower = stderr.lower()
     if "permission denied" in lower and any(words in lower for words in _DENIED):
         return (
@@ -139,7 +143,7 @@ def docker_down(
         way = f"`unset {variable}`" if variable else "`docker context use default`"
         by = f", which {variable} names," if variable else ""
         return (
-            f"Docker at {printable(endpoint)}{by} does not answer ({last_line(stderr)}): {way}"
+            f"Docker at {printable(endpoint)}{by} does not answer ({cause(stderr)}): {way}"
             " to use this machine's"
         )
     return f"the Docker daemon does not run: {_start_docker(exists)}"
@@ -153,6 +157,8 @@ def _start_docker(exists: Callable[[str], bool]) -> str:
 
 def podman_down(stderr: str) -> str:
     """Why podman, which needs no daemon, does not work here, and what to do."""
+    if crashed := crash(stderr):
+        return _client_crashed("podman", crashed)
     lower = stderr.lower()
     if "newuidmap" in lower and "not found" in lower:
         return "rootless Podman needs newuidmap: `sudo apt-get install uidmap`"
@@ -162,11 +168,15 @@ def podman_down(stderr: str) -> str:
             " 100000-165535 --add-subgids 100000-165535 $USER`, then `podman system migrate`"
         )
     if "permission denied" in lower and "/run/" in lower:
-        return f"Podman may not use its runtime directory ({last_line(stderr)}): log in again"
+        return f"Podman may not use its runtime directory ({cause(stderr)}): log in again"
     return (
-        f"Podman does not work here ({last_line(stderr)}): see `podman info`, or from a checkout"
+        f"Podman does not work here ({cause(stderr)}): see `podman info`, or from a checkout"
         " `scripts/engine-up --podman`"
     )
+
+
+def _client_crashed(cli: str, crashed: str) -> str:
+    return f"{cli}: {crashed}; it may have too little memory here (`ulimit -v`, `free -m`)"
 
 
 def not_installed(cli: str, title: str) -> str:

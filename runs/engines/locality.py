@@ -21,7 +21,7 @@ from typing import Protocol
 
 from runs.engines.arguments import label_arguments, mount_argument
 from runs.engines.base import LABEL_ROLE, EngineError, EngineUnavailable, Mount
-from runs.engines.process import Completed, last_line, printable
+from runs.engines.process import Completed, cause, printable
 
 _PROBE_S = 5.0  # each; the whole probe took 0.25 s where it was measured
 _FIX = (
@@ -107,7 +107,7 @@ async def _probe(
     marks = " ".join(f'{name}="{value}"' for name, value in labels.items())
     made = await engine.call("import", "--change", f"LABEL {marks}", str(tar), timeout_s=_PROBE_S)
     if made.code != 0:
-        raise EngineError(f"cannot make the probe image: {last_line(made.stderr)}")
+        raise EngineError(f"cannot make the probe image: {cause(made.stderr)}")
     try:
         await _probe_with(engine, made.text, folder, nonce, endpoint, labels)
     finally:
@@ -129,7 +129,7 @@ async def _probe_with(
     if made.code != 0:
         if "does not exist" in made.stderr:
             raise _elsewhere(endpoint)
-        raise EngineError(f"cannot make the probe container: {last_line(made.stderr)}")
+        raise EngineError(f"cannot make the probe container: {cause(made.stderr)}")
     try:
         seen = await engine.call("cp", f"{made.text}:/probe/file", "-", timeout_s=_PROBE_S)
         # A socket is copied as an empty archive; what is missing is an error.

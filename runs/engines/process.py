@@ -23,6 +23,9 @@ LINE_LIMIT = 400  # characters of a line shown to a person
 BUILD_LINE_LIMIT = 2000  # characters
 PIPE_LIMIT = 256 * 1024  # bytes asyncio buffers before it stops reading
 _CHUNK = 64 * 1024
+# how a program written in Go, as docker and podman are, begins to say that it crashed
+_CRASHES = ("fatal error: ", "panic: ", "runtime: ", "SIGSEGV", "SIGABRT")
+_CRASH_LIMIT = 120
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 
 
@@ -54,6 +57,22 @@ def last_line(text: str) -> str:
     # docker ends a usage error with a pointer to its manual, which is no cause.
     told = [line for line in lines if not line.startswith(("See '", "Run '"))] or lines
     return printable(told[-1]) if told else "it said nothing"
+
+
+def cause(stderr: str) -> str:
+    """What a client of an engine gives as its reason.
+
+    Of one that crashed it is the first line of the crash; what follows is its stack.
+    """
+    return crash(stderr) or last_line(stderr)
+
+
+def crash(stderr: str) -> str:
+    """The first line of a client's crash; "" when it did not crash."""
+    for line in stderr.splitlines():
+        if line.startswith(_CRASHES):
+            return printable(f"the client crashed: {line.strip()}", _CRASH_LIMIT)
+    return ""
 
 
 async def start(

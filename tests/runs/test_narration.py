@@ -12,7 +12,7 @@ from runs import clock, narration
 from runs.agents.base import Result, Tally, Trace
 from runs.console import LINE, Terminal
 from runs.ending import FINAL_TEXT_MAX, Ending
-from runs.models import Run, RunEvent
+from runs.models import EgressAttempt, Run, RunEvent
 from runs.models.run import Outcome
 from runs.report import Report
 from tests.factories import make_run
@@ -72,6 +72,38 @@ def test_nobody_is_sent_to_a_mode_in_vain(fields):
     run = ended(**{"outcome": "failed", "reason": "network is unreachable", **fields})
 
     assert not any("--mode" in line for line in narration.closing(run))
+
+
+def refuse_ways_out(run: Run, *flags: str) -> None:
+    for number, flag in enumerate(flags, 1):
+        EgressAttempt.objects.create(
+            run=run, sequence=number, host="h", allowed=False, flag=flag, started_at=clock.now()
+        )
+
+
+@pytest.mark.parametrize(
+    ("flags", "hint"),
+    [
+        (["--allow-host a:443"], "; --allow-host a:443 would allow them"),
+        (
+            ["", "--allow-host a:443", "", "--allow-host a:443", ""],
+            "; --allow-host a:443 would allow 2 of them; no flag allows the other 3",
+        ),
+        (["", ""], "; no flag allows them"),
+        (
+            [f"--allow-host h{number}" for number in range(7)],
+            " would allow 5 of them; sanduk show RUN --egress names the rest",
+        ),
+    ],
+)
+def test_the_hint_about_hosts_says_how_many_attempts_it_would_allow(flags, hint):
+    run = ended(report_state="saved")
+    refuse_ways_out(run, *flags)
+
+    [said] = narration.closing(run)
+
+    assert said.startswith(f"{len(flags)} attempt(s) to reach a host were refused; ")
+    assert said.endswith(hint.replace("RUN", run.uid))
 
 
 def test_the_last_word_has_time_tokens_and_calls():

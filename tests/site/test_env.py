@@ -143,3 +143,13 @@ def test_the_state_directory_is_where_the_design_says(monkeypatch, variables, ex
         monkeypatch.setenv(name, value)
 
     assert env.state_home() == Path(expected)
+
+
+@pytest.mark.parametrize("name", ["SANDUK_HOME", "XDG_STATE_HOME", "HOME"])
+def test_a_state_directory_that_is_no_text_is_told_by_the_variable_it_came_from(monkeypatch, name):
+    for other in ("SANDUK_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setenv(name, "/srv/caf\udce9")
+
+    with pytest.raises(BadSetting, match=f"^{name} is no UTF-8 text"):
+        env.state_home()

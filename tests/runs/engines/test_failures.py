@@ -7,6 +7,7 @@ import pytest
 from runs.engines.base import ContainerSpec, EngineError
 from runs.engines.docker import Docker
 from runs.engines.failures import (
+    bad_docker_context,
     build_failure,
     docker_down,
     failure,
@@ -139,6 +140,39 @@ def test_error_text_is_one_short_line_without_control_characters():
     assert told.endswith("…")
     assert last_line("the cause\nSee 'docker create --help'.") == "the cause"
     assert printable("plain ünï") == "plain ünï"
+
+
+CRASH = """fatal error: failed to reserve page summary memory
+
+runtime stack:
+runtime.throw({0x2335a4?, 0x7f8587a64008?})
+\t/usr/local/go/src/runtime/panic.go:1101 +0x4a fp=0x7fff11c52120
+runtime.rt0_go()
+\t/usr/local/go/src/runtime/asm_amd64.s:349 +0x120 fp=0x7ffe61bca4a8 sp=0x7ffe61bca4a0
+"""
+
+
+def test_a_client_that_crashed_is_told_by_its_first_line_and_not_as_a_daemon_that_is_down():
+    first = "the client crashed: fatal error: failed to reserve page summary memory"
+    memory = "it may have too little memory here"
+
+    for told in (
+        bad_docker_context("", CRASH),
+        bad_docker_context("mine", CRASH),
+        docker_down(CRASH, "unix:///var/run/docker.sock", exists=lambda _: True),
+        podman_down(CRASH),
+    ):
+        assert first in told
+        assert memory in told
+        assert "asm_amd64" not in told
+        assert "daemon" not in told
+    assert str(failure("cannot stop it", Completed(2, b"", CRASH))) == f"cannot stop it: {first}"
+
+
+def test_a_program_that_panics_in_a_build_is_no_client_that_crashed():
+    error = build_failure("mine:1", ["panic: no tests", "exit status 2", "returned a code: 1"])
+
+    assert "crashed" not in str(error)
 
 
 def test_a_build_that_failed_is_told_in_one_line_and_its_last_lines_apart():

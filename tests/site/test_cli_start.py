@@ -1,0 +1,35 @@
+"""The first moments of the `sanduk` command: a Ctrl-C while it is loaded is one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# a Ctrl-C at the first import but those of the command's own two modules
+INTERRUPT = """\
+import sys
+OWN = ("sanduk_site", "sanduk_site.cli", "gc")
+class CtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith(("encodings", "__future__")) or name in OWN:
+            return None
+        raise KeyboardInterrupt
+sys.modules.pop("pathlib", None)
+sys.meta_path.insert(0, CtrlC())
+from sanduk_site.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("words", [["runs"], ["run", "--dry-run", "x"], ["--help"], ["nothing"]])
+def test_a_ctrl_c_while_it_loads_is_one_line_and_exit_code_130(words):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPT, *words], cwd=ROOT, capture_output=True, text=True
+    )
+
+    assert done.stderr == "sanduk: stopped with Ctrl-C\n"
+    assert done.returncode == 130
