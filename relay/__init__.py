@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from relay.proxies import InvalidProxy
     from relay.records import CallRecord, Ledger, Protocol, Usage
     from relay.rehearsal import create_rehearsal_app
+    from relay.reported_usage import ReportedUsage, tells_usage, usage_today
     from relay.server import serving
     from relay.sockets import bind_unix
 
@@ -73,6 +74,9 @@ _MODULES = {
     "Protocol": "records",
     "Usage": "records",
     "create_rehearsal_app": "rehearsal",
+    "ReportedUsage": "reported_usage",
+    "tells_usage": "reported_usage",
+    "usage_today": "reported_usage",
     "serving": "server",
     "bind_unix": "sockets",
 }
@@ -99,6 +103,7 @@ __all__ = [
     "PriceTable",
     "Protocol",
     "Provider",
+    "ReportedUsage",
     "Route",
     "UnknownProvider",
     "Usage",
@@ -115,6 +120,8 @@ __all__ = [
     "serving",
     "serving_egress",
     "shipped_prices",
+    "tells_usage",
+    "usage_today",
     "with_upstream",
 ]
 

@@ -1,30 +1,24 @@
 """Asks a provider whether a key is good, before a run starts that would only find out inside.
 
-One request, no redirects, through the same client, proxy and certificate settings as the relay's
-own calls: what passes here is reached there too.
+One request, no redirects, as `relay.asking` makes it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from relay.asgi import Headers
+from relay.asking import ask
 from relay.connection import UpstreamError, UpstreamTLSFailed
 from relay.credential import Credential
 from relay.endpoints import Endpoint, endpoint_of
-from relay.headers import Outgoing
 from relay.providers import Provider
 from relay.proxies import InvalidProxy
-from relay.upstream import Exchange, UpstreamClient
 
 Kind = Literal["ok", "skipped", "bad_key", "no_credit", "rate_limited", "unreachable", "tls", "odd"]
 TIMEOUT_S = 15.0
-_MAX_BODY_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,51 +60,24 @@ async def check_key(
     """
     if not provider.preflight or credential is None:
         return KeyCheck("skipped")
-    endpoint = upstream or endpoint_of(provider.scheme, provider.host, provider.port)
-    client = UpstreamClient(
-        endpoint, connect_timeout_s=timeout_s, idle_timeout_s=timeout_s, environ=environ
-    )
-    headers: Headers = [
-        (b"accept", b"application/json"),
-        (b"accept-encoding", b"identity"),
-        (b"user-agent", b"sanduk"),
-        *((name.encode(), value.encode()) for name, value in provider.preflight_headers),
-    ]
-    exchange = client.exchange()
     try:
-        async with asyncio.timeout(timeout_s):
-            await exchange.send(
-                b"GET",
-                provider.preflight.encode(),
-                Outgoing(provider, endpoint.authority, credential)(headers),
-                b"",
-            )
-            body = await _read(exchange)
-        return _judge(_Answer(provider, credential, exchange.status, body))
+        reply = await ask(
+            provider,
+            credential,
+            provider.preflight,
+            upstream=upstream,
+            timeout_s=timeout_s,
+            environ=environ,
+        )
     except UpstreamTLSFailed as error:
         return KeyCheck("tls", f"{provider.name} cannot be trusted: {error}")
     except UpstreamError as error:
         return KeyCheck("unreachable", f"{provider.name} cannot be reached: {error}")
     except TimeoutError:
-        words = f"no answer from {endpoint.url} within {timeout_s:g} s"
+        asked = upstream or endpoint_of(provider.scheme, provider.host, provider.port)
+        words = f"no answer from {asked.url} within {timeout_s:g} s"
         return KeyCheck("unreachable", f"{provider.name} cannot be reached: {words}")
-    finally:
-        exchange.close()
-        await client.aclose()
-
-
-async def _read(exchange: Exchange) -> Any:
-    """The answer's JSON, None when it is none or too large to matter."""
-    body, more = b"", True
-    while more and len(body) <= _MAX_BODY_BYTES:
-        piece, more = await exchange.read()
-        body += piece
-    if more:
-        return None
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
+    return _judge(_Answer(provider, credential, reply.status, reply.body))
 
 
 @dataclass(frozen=True, slots=True)

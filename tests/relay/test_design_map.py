@@ -111,6 +111,7 @@ REPORTED = {
     "proving-ground#28": "test_a_key_that_an_agent_printed_is_kept_nowhere",
     # budgets and meters
     "openclaw#121729": "test_a_lost_run_keeps_what_its_calls_cost_as_a_lower_bound",
+    "vm0#8752": "test_the_gap_to_the_providers_figure_is_shown",
     "OpenLore PR 364": "test_without_a_budget_an_answer_its_client_left_is_closed_at_once",
     "archestra PR 6963": "test_no_more_calls_go_out_than_allowed_and_refused_ones_do_not_count",
     # streams
