@@ -4,9 +4,11 @@ A recipe is a JSON file. `load` resolves it, `render` turns it into a build cont
 names the image. Nothing here starts an engine or touches the network.
 """
 
-from recipes.catalog import recipe_names
+from recipes.catalog import kit_names, package_problems, recipe_names
+from recipes.describing import kit_as_data, recipe_as_data
 from recipes.digest import image_tag
 from recipes.files import FileContent
+from recipes.kits import Kit, load_kit
 from recipes.render import BuildContext, host_architecture, render
 from recipes.resolve import Recipe, load
 from recipes.schema import RecipeError
@@ -14,11 +16,17 @@ from recipes.schema import RecipeError
 __all__ = [
     "BuildContext",
     "FileContent",
+    "Kit",
     "Recipe",
     "RecipeError",
     "host_architecture",
     "image_tag",
+    "kit_as_data",
+    "kit_names",
     "load",
+    "load_kit",
+    "package_problems",
+    "recipe_as_data",
     "recipe_names",
     "render",
 ]

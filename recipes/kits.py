@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct
 
 from recipes import catalog
 from recipes.files import MAX_FILE_BYTES
-from recipes.placed import Place, PlacedSection, placed
+from recipes.placed import Place, PlacedSection, mending, placed
 from recipes.schema import Apt, KitFile, KitPin, RecipeError, Run, parse_kit
 from recipes.skills import PlacedSkill, placed_skill
 
@@ -91,7 +91,8 @@ def pinned_kit(pin: KitPin, where: Place, pinning: str) -> Kit:
     if sha256 != pin.sha256:
         raise RecipeError(
             f"{where.below('.sha256')}: recipe {pinning} pins kit {pin.key} at {pin.sha256}, "
-            f"but {path} has {sha256}; look at what changed, then: sanduk kit pin {where.file}"
+            f"but {path} has {sha256}; look at what changed, then: "
+            f"sanduk {mending('kit pin', where.file)}"
         )
     return _complete(path, kit, sha256, pinned=True, asked=where)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import UNSET, Struct
 
-from recipes.placed import Place, PlacedSection
+from recipes.placed import Place, PlacedSection, mending
 from recipes.resolve import Recipe
 from recipes.schema import Archive, Binary, Copy, Npm, Pip, RecipeError, Section
 from recipes.spans import line_of
@@ -68,9 +68,11 @@ def problems(recipe: Recipe) -> Iterator[Problem]:
     """Everything about a recipe and its kits that is not built, in the order it is written."""
     yield from _account(recipe)
     for placed in recipe.sections:
-        yield from section_problems(placed.section, placed.where, f"recipe fix {placed.where.file}")
+        yield from section_problems(
+            placed.section, placed.where, mending("recipe fix", placed.where.file)
+        )
     for kit in recipe.kits:
-        fix = f"recipe fix {kit.path}"
+        fix = mending("recipe fix", kit.path)
         if "HOME" in kit.env:
             place = Place(Path(kit.path), "$.env.HOME")
             yield Problem(place, "it follows from the recipe's home; leave it out", fix)
@@ -81,7 +83,7 @@ def problems(recipe: Recipe) -> Iterator[Problem]:
                 yield Problem(
                     placed.where,
                     f"a pinned kit gives the sha256 of the file it copies ({section.source})",
-                    f"kit pin {kit.asked.file}",
+                    mending("kit pin", kit.asked.file),
                 )
 
 
@@ -96,37 +98,51 @@ def _account(recipe: Recipe) -> Iterator[Problem]:
     if recipe.user == "root":
         where = recipe.place("user")
         yield Problem(
-            where, "an agent never runs as root; name another user", f"recipe fix {where.file}"
+            where,
+            "an agent never runs as root; name another user",
+            mending("recipe fix", where.file),
         )
-    first, *rest = recipe.home.strip("/").split("/")
-    if first in _SYSTEM or (first == "var" and not rest):
+    if is_system_directory(recipe.home):
         where = recipe.place("home")
         yield Problem(
             where,
             f"{recipe.home} belongs to the system; use /home/{recipe.user}",
-            f"recipe fix {where.file}",
+            mending("recipe fix", where.file),
         )
     if "HOME" in recipe.env:
         where = recipe.place("env.HOME")
-        yield Problem(where, "it follows from $.home; leave it out", f"recipe fix {where.file}")
+        yield Problem(
+            where, "it follows from $.home; leave it out", mending("recipe fix", where.file)
+        )
+
+
+def is_system_directory(home: str) -> bool:
+    """Whether a home there would open a part of the system to the agent."""
+    first, *rest = home.strip("/").split("/")
+    return first in _SYSTEM or (first == "var" and not rest)
+
+
+def exact_version(section: Npm | Pip, version: str) -> bool:
+    """Whether a version, in the words of the section's kind, is one and no other."""
+    return (_SEMVER if isinstance(section, Npm) else _PEP440).fullmatch(version) is not None
 
 
 def section_problems(section: Section, where: Place, mend: str) -> Iterator[Problem]:
     """What is not built of one section: versions that may be several, and flags not allowed."""
     if isinstance(section, Npm):
-        exact, flags, joint = _SEMVER, _NPM_FLAGS, "@"
+        flags, joint = _NPM_FLAGS, "@"
     elif isinstance(section, Pip):
-        exact, flags, joint = _PEP440, _PIP_FLAGS, "=="
+        flags, joint = _PIP_FLAGS, "=="
     else:
         return
     for index, spec in enumerate(section.install):
-        name, _, version = spec.rpartition(joint)
-        if not exact.fullmatch(version):
-            wanted = f"{name}{joint}1.2.3" if name else f"name{joint}1.2.3"
+        name, _, version = spec.rpartition(joint) if joint == "@" else spec.partition(joint)
+        if not exact_version(section, version):
+            wanted = f"{name}{joint}1.2.3"
             yield Problem(
                 where.below(f".install[{index}]"),
                 f"{spec} may be several versions; give one exactly, like {wanted}",
-                f"{mend} --version {wanted}",
+                f"{mend} --exact {wanted}",
             )
     for index, flag in enumerate(section.flags):
         if flag not in flags:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from pathlib import Path
 
 from msgspec import Struct
 
 from recipes.files import FileContent, read_inside
 from recipes.schema import Copy, RecipeError, Section
+
+
+def mending(command: str, file: str | Path) -> str:
+    """A command line without `sanduk`, as a person may copy it."""
+    return f"{command} {shlex.quote(str(file))}"
 
 
 class Place(Struct, frozen=True):
@@ -41,9 +47,10 @@ class Place(Struct, frozen=True):
         """Raise RecipeError, with both hashes, when a file does not hold what was said."""
         found = hashlib.sha256(content).hexdigest()
         if found != sha256:
+            mend = "kit pin" if self.file.name == "kit.json" else "recipe fix"
             raise RecipeError(
                 f"{self}: {relative} has another content: SHA-256 {sha256} is expected, "
-                f"{found} was found"
+                f"{found} was found; look at what changed, then: sanduk {mending(mend, self.file)}"
             )
 
 

@@ -15,6 +15,8 @@ class Span(NamedTuple):
 
     start: int
     end: int
+    outer: int  # where the key begins, for a value that has one; else `start`
+    parent: str  # the path of what holds it
 
 
 def spans(text: str) -> dict[str, Span]:
@@ -41,7 +43,14 @@ def line_of(text: str, path: str) -> int | None:
     return text.count("\n", 0, span.start) + 1 if span else None
 
 
-def _value(text: str, at: int, path: str, found: dict[str, Span]) -> int:
+def _value(
+    text: str,
+    at: int,
+    path: str,
+    found: dict[str, Span],
+    key: int | None = None,
+    parent: str = "",
+) -> int:
     """Read one value; returns where it ends."""
     at = _skip(text, at)
     start = at
@@ -56,16 +65,17 @@ def _value(text: str, at: int, path: str, found: dict[str, Span]) -> int:
         at = match.end()
     else:
         raise ValueError(f"no JSON value at {at}")
-    found[path] = Span(start, at)
+    found[path] = Span(start, at, start if key is None else key, parent)
     return at
 
 
 def _members(text: str, at: int, path: str, found: dict[str, Span]) -> int:
     at = _skip(text, at)
     while text[at] != "}":
+        begin = at
         key, at = scanstring(text, at + 1)
         at = _skip(text, at) + 1  # the colon
-        at = _skip(text, _value(text, at, f"{path}.{key}", found))
+        at = _skip(text, _value(text, at, f"{path}.{key}", found, begin, path))
         if text[at] == ",":
             at = _skip(text, at + 1)
     return at + 1
@@ -75,7 +85,7 @@ def _elements(text: str, at: int, path: str, found: dict[str, Span]) -> int:
     at = _skip(text, at)
     index = 0
     while text[at] != "]":
-        at = _skip(text, _value(text, at, f"{path}[{index}]", found))
+        at = _skip(text, _value(text, at, f"{path}[{index}]", found, None, path))
         index += 1
         if text[at] == ",":
             at = _skip(text, at + 1)

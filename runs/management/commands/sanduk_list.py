@@ -14,20 +14,21 @@ from runs import agents, engines
 from runs.agents.base import AgentRefusal
 from runs.engines.base import EngineError
 from runs.management.terminal import SandukCommand, add_json_flag
+from runs.visible import visible
 
 Rows = list[dict[str, Any]]
 
 
 class Command(SandukCommand):
-    help = "List agents, providers, runtimes or recipes."
+    help = "List agents, providers, runtimes, recipes or kits."
     keeps_state = False
-    examples = ("list agents", "list providers --json")
+    examples = ("list agents", "list providers --json", "list kits")
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "what",
-            metavar="agents|providers|runtimes|recipes",
-            choices=("agents", "providers", "runtimes", "recipes"),
+            metavar="agents|providers|runtimes|recipes|kits",
+            choices=("agents", "providers", "runtimes", "recipes", "kits"),
             help="what to list",
         )
         add_json_flag(parser)
@@ -38,6 +39,7 @@ class Command(SandukCommand):
             "providers": _providers,
             "runtimes": _runtimes,
             "recipes": _recipes,
+            "kits": _kits,
         }[options["what"]]()
         if options["json"]:
             self.print_json(rows)
@@ -110,7 +112,44 @@ def _recipes() -> Rows:
         try:
             recipe = recipes.load(name)
         except recipes.RecipeError as exc:
-            rows.append({"name": name, "agent": "", "description": f"cannot be used: {exc}"})
+            problem = visible(f"cannot be used: {exc}")
+            rows.append({"name": name, "agent": "", "kits": "", "description": problem})
             continue
-        rows.append({"name": name, "agent": recipe.agent, "description": recipe.description})
+        rows.append(
+            {
+                "name": name,
+                "agent": recipe.agent,
+                "kits": ", ".join(kit.name for kit in recipe.kits),
+                "description": recipe.description,
+            }
+        )
+    for problem in recipes.package_problems("recipe"):
+        rows.append({"name": "!", "agent": "", "kits": "", "description": visible(problem)})
     return rows
+
+
+def _kits() -> Rows:
+    """Each kit with what to look at before it is used: its marks."""
+    rows: Rows = []
+    for name in recipes.kit_names():
+        try:
+            kit = recipes.load_kit(name)
+        except recipes.RecipeError as exc:
+            rows.append(_unusable_kit(name, f"cannot be used: {exc}"))
+            continue
+        rows.append(
+            {
+                "name": name,
+                "sha256": kit.sha256,
+                "tools": ", ".join(tool.section.name for tool in kit.tools),
+                "skills": ", ".join(skill.name for skill in kit.skills),
+                "marks": "; ".join(kit.marks),
+                "description": kit.description,
+            }
+        )
+    return rows + [_unusable_kit("!", problem) for problem in recipes.package_problems("kit")]
+
+
+def _unusable_kit(name: str, why: str) -> dict[str, Any]:
+    empty = {"sha256": "", "tools": "", "skills": "", "marks": ""}
+    return {"name": name, **empty, "description": visible(why)}

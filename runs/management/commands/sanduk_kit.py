@@ -1,0 +1,116 @@
+"""`sanduk kit`: check a kit, write a first one, renew pins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+from msgspec import UNSET
+
+import recipes
+from recipes import catalog, mending, pins, scaffold
+from recipes.json_schema import text_of
+from recipes.placed import mending as mending_words
+from recipes.schema import Copy
+from runs.management.rewriting import rewrite
+from runs.management.terminal import SandukCommand
+from runs.refusal import Refusal
+from runs.visible import visible
+
+ACTIONS = {
+    "check": "read it as a build would, and print the pin a recipe needs",
+    "new": "write a first kit that passes its own check",
+    "pin": "renew the pins of a recipe, or the hashes in a kit; shows the difference and asks",
+    "schema": "print the format as JSON Schema, for an editor",
+}
+
+
+class Command(SandukCommand):
+    help = "Check a kit, write a first one, or renew pins. " + "; ".join(
+        f"{name}: {what}" for name, what in ACTIONS.items()
+    )
+    keeps_state = False
+    examples = (
+        "kit new lint-tools",
+        "kit check lint-tools",
+        "kit pin my-claude",
+        "kit pin ./kits/lint-tools/kit.json --yes",
+        "kit schema > kit.schema.json",
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("action", choices=tuple(ACTIONS))
+        parser.add_argument(
+            "target",
+            nargs="?",
+            default="",
+            metavar="NAME|PATH",
+            help="the kit; for pin, the recipe whose pins are renewed, or a kit.json",
+        )
+        parser.add_argument(
+            "--directory",
+            default="",
+            metavar="PATH",
+            help="new: where to make its directory (your own kits: ~/.config/sanduk/kits)",
+        )
+        parser.add_argument("--yes", action="store_true", help="pin: write without asking")
+
+    def act(self, **options: Any) -> int:
+        if options["action"] == "schema":
+            self.print(text_of("kit").rstrip())
+            return 0
+        if not options["target"]:
+            raise Refusal(f"kit {options['action']} needs a NAME or a PATH")
+        try:
+            if options["action"] == "new":
+                return self._new(options["target"], options["directory"])
+            if options["action"] == "pin":
+                return rewrite(self, mending.pin(pinnable(options["target"])), yes=options["yes"])
+            return self._check(options["target"])
+        except recipes.RecipeError as exc:
+            raise Refusal(str(exc)) from None
+
+    def _new(self, name: str, directory: str) -> int:
+        place = Path(directory).expanduser().absolute() if directory else None
+        path = scaffold.new_kit(name, place)
+        spec = name if place is None else str(path.parent)
+        self.print(str(path))
+        self.say(
+            f"now edit it, then: sanduk {mending_words('kit pin', path)}; sanduk kit check {spec}"
+        )
+        return 0
+
+    def _check(self, spec: str) -> int:
+        kit = recipes.load_kit(spec)
+        problems: list[pins.Problem] = []
+        for tool in kit.tools:
+            problems += pins.section_problems(
+                tool.section, tool.where, mending_words("recipe fix", kit.path)
+            )
+        for problem in problems:
+            self.say(problem.sentence)
+        if problems:
+            return 1
+        unpinned = [
+            tool.section.source
+            for tool in kit.tools
+            if isinstance(tool.section, Copy) and tool.section.sha256 is UNSET
+        ]
+        key = "path" if catalog.is_path(spec) else "name"
+        value = str(Path(kit.path).parent) if key == "path" else kit.name
+        marks = f"  ({'; '.join(kit.marks)})" if kit.marks else ""
+        self.print(f"{visible(kit.name)}@{kit.sha256}{visible(marks)}")
+        self.say(f'a recipe names it by: {{"{key}": "{value}", "sha256": "{kit.sha256}"}}')
+        for source in unpinned:
+            mend = mending_words("kit pin", kit.path)
+            self.say(f"{source} has no sha256, which a pin needs: sanduk {mend}")
+        return 1 if unpinned else 0
+
+
+def pinnable(spec: str) -> Path:
+    """The recipe or kit.json that a spec means. Raises recipes.RecipeError."""
+    path = Path(spec).expanduser()
+    if catalog.is_path(spec) and (path.name == "kit.json" or (path / "kit.json").is_file()):
+        return catalog.find_kit(spec)
+    return catalog.find(spec)
