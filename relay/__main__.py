@@ -23,19 +23,25 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from relay.app import create_app
+from relay.arguments import complain, relay_parser
 from relay.bodies import BodyLog
 from relay.budget import Budget
 from relay.credential import Credential
 from relay.destinations import EgressRules, egress_rules
 from relay.egress import serving_egress
-from relay.endpoints import Endpoint
-from relay.policy import Policy, extra_route
+from relay.endpoints import Endpoint, is_loopback
+from relay.policy import MIB, Policy, extra_route
 from relay.preflight import check_key
 from relay.prices import load_prices, shipped_prices
-from relay.providers import Provider, get_provider, load_providers, with_upstream
+from relay.providers import (
+    Provider,
+    get_provider,
+    load_providers,
+    with_upstream,
+)
 from relay.records import Ledger
 from relay.rehearsal import create_rehearsal_app
 from relay.server import serving
@@ -43,21 +49,21 @@ from relay.sockets import bind_unix
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until a signal; 0 then, 2 for arguments that make no sense, 1 for trouble."""
-    parser = _parser()
-    given = parser.parse_args(arguments)
+    """Run until a signal; 0 then, and 2, after one line that says why, when nothing was started."""
+    given = relay_parser().parse_args(arguments)
     try:
         policy = _policy(given)
-        credential = _credential(policy.provider)
-        token = _variable(given.token_env)
-        rules = _egress(given, policy)
-    except (ValueError, OSError) as error:  # every refusal of a value is a ValueError
-        parser.error(str(error))
-    try:
-        asyncio.run(_serve(given, policy, credential, token, rules))
-    except (ValueError, OSError, _BadKey) as error:
-        _complain(str(error))
-        return 1
+        started = _Started(
+            policy,
+            _credential(policy.provider, given.upstream_key_env),
+            _token(given.token_env),
+            _egress(given, policy),
+            _listen_at(given.listen),
+        )
+        asyncio.run(_serve(given, started))
+    except (ValueError, OSError, _BadKey) as error:  # every refusal of a value is a ValueError
+        complain(_in_words(error))
+        return 2
     return 0
 
 
@@ -68,46 +74,23 @@ class _BadKey(Exception):
     """The provider does not want this key."""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m relay", description="Start one relay and print its calls as JSON lines."
-    )
-    add = parser.add_argument
-    add("--provider", required=True, metavar="NAME")
-    add("--providers", metavar="FILE", help="more provider records, in TOML")
-    add("--listen", required=True, metavar="HOST:PORT|unix:PATH", help="port 0 takes a free one")
-    add("--token-env", required=True, metavar="NAME", help="the variable with the run token")
-    add("--upstream", metavar="URL", help="scheme://host:port or unix:PATH")
-    add("--insecure-upstream", action="store_true", help="plaintext to another machine")
-    add("--upstream-key-env", metavar="NAME", help="the variable with the key for the upstream")
-    add("--upstream-idle-timeout", type=float, default=300.0, metavar="SECONDS")
-    add("--skip-key-check", action="store_true", help="do not ask the provider about the key")
-    add("--log-bodies", metavar="DIRECTORY", help="keep what is sent to the provider there")
-    rules = parser.add_argument_group("policy")
-    add = rules.add_argument
-    add("--allow-model", action="append", default=[], metavar="MODEL")
-    add("--max-tokens-cap", type=int, metavar="N")
-    add("--allow-path", action="append", default=[], metavar="PATH[=PROTOCOL]")
-    add("--max-calls", type=int, metavar="N")
-    add("--max-body-bytes", type=int, metavar="N")
-    add("--budget", type=float, metavar="USD")
-    add("--token-budget", type=int, metavar="N")
-    add("--budget-strict", action="store_true")
-    add("--unpriced", choices=["serial", "refuse"])
-    add("--prices", metavar="FILE", help="a price table laid over sanduk's own")
-    egress = parser.add_argument_group("egress door")
-    add = egress.add_argument
-    add("--egress-listen", metavar="unix:PATH")
-    add("--allow-host", action="append", default=[], metavar="HOST[:PORT]")
-    add("--egress", choices=["refuse", "warn"], default="refuse")
-    add(
-        "--egress-admit",
-        action="append",
-        default=[],
-        metavar="ADDRESS:PORT",
-        help="a private address that may be reached: for tests of the door",
-    )
-    return parser
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Started:
+    """What the arguments amount to."""
+
+    policy: Policy
+    credential: Credential | None
+    token: str = dataclasses.field(repr=False)
+    egress: EgressRules | None
+    listen: _Listen
+
+
+class _Listen(NamedTuple):
+    """Where to listen: a host and a port, or, without a host, a unix socket."""
+
+    host: str
+    port: int
+    path: str = ""
 
 
 # -- what the arguments say ------------------------------------------------------------------------
@@ -115,7 +98,9 @@ def _policy(given: argparse.Namespace) -> Policy:
     provider, upstream = _provider(given), None
     if given.upstream and given.upstream.startswith("unix:"):
         upstream = Endpoint.at_socket(given.upstream.removeprefix("unix:"), provider.host)
-        provider = dataclasses.replace(provider, key_env=given.upstream_key_env or "")
+        key_env = given.upstream_key_env or ""
+        needs_key = provider.needs_key or bool(key_env)
+        provider = dataclasses.replace(provider, key_env=key_env, needs_key=needs_key)
     elif given.upstream:
         provider = with_upstream(
             provider,
@@ -125,7 +110,9 @@ def _policy(given: argparse.Namespace) -> Policy:
         )
     if not 0 < given.upstream_idle_timeout <= 86400:
         raise ValueError("--upstream-idle-timeout takes seconds, at most a day")
-    sizes = {} if given.max_body_bytes is None else {"max_body_bytes": given.max_body_bytes}
+    if given.upstream_key_env and not given.upstream:
+        raise ValueError("--upstream-key-env means nothing without --upstream")
+    sizes = {} if given.max_body is None else {"max_body_bytes": given.max_body * MIB}
     return Policy(
         provider,
         upstream,
@@ -158,7 +145,7 @@ def _egress(given: argparse.Namespace, policy: Policy) -> EgressRules | None:
         if given.allow_host or given.egress != "refuse" or given.egress_admit:
             raise ValueError("the egress door needs --egress-listen unix:PATH")
         return None
-    if not given.egress_listen.startswith("unix:"):
+    if not given.egress_listen.startswith("unix:") or given.egress_listen == "unix:":
         raise ValueError("--egress-listen takes unix:PATH")
     return egress_rules(
         given.allow_host,
@@ -172,17 +159,24 @@ def _text(path: str) -> str:
     return Path(path).read_text("utf-8")
 
 
-def _variable(name: str) -> str:
+def _token(name: str) -> str:
     value = os.environ.get(name, "")
     if not value:
-        raise ValueError(f"the variable {name} is empty or not set")
+        raise ValueError(f"--token-env {name}: this variable is empty or not set")
+    if not all("!" <= character <= "~" for character in value):
+        raise ValueError(
+            f"--token-env {name}: no header can carry this token; visible ASCII, no space, no "
+            "line break"
+        )
     return value
 
 
-def _credential(provider: Provider) -> Credential | None:
-    value = os.environ.get(provider.key_env, "") if provider.key_env else ""
+def _credential(provider: Provider, named: str | None) -> Credential | None:
+    value = os.environ.get(provider.key_env, "").strip() if provider.key_env else ""
     if value:
-        return Credential(value.strip(), provider.key_env)
+        return Credential(value, provider.key_env)
+    if named:
+        raise ValueError(f"--upstream-key-env {named}: this variable is empty or not set")
     if provider.needs_key:
         name = provider.key_env or "its key's variable by --upstream-key-env"
         raise ValueError(f"provider {provider.name} needs a key: export {name}")
@@ -190,64 +184,78 @@ def _credential(provider: Provider) -> Credential | None:
 
 
 # -- serving ---------------------------------------------------------------------------------------
-async def _serve(
-    given: argparse.Namespace,
-    policy: Policy,
-    credential: Credential | None,
-    token: str,
-    rules: EgressRules | None,
-) -> None:
+async def _serve(given: argparse.Namespace, started: _Started) -> None:
+    policy, credential, upstream = started.policy, started.credential, given.upstream
     if not given.skip_key_check and policy.upstream is None:
         check = await check_key(policy.provider, credential)
         if not check.passes:
             raise _BadKey(f"{check.text}; --skip-key-check starts all the same")
         if check.text:
-            _complain(check.text)
+            complain(check.text)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     ledger = Ledger(on_call=lambda record: _say(call=_fields(record)))
     async with contextlib.AsyncExitStack() as stack:
-        if policy.provider.name == "rehearsal" and policy.upstream is None and not given.upstream:
+        if policy.provider.name == "rehearsal" and not upstream:
             directory = stack.enter_context(tempfile.TemporaryDirectory())
             path = f"{directory}/model.sock"
             await stack.enter_async_context(serving(create_rehearsal_app(), bind_unix(path)))
             policy = dataclasses.replace(policy, upstream=Endpoint.at_socket(path))
-        if rules is not None:
+            upstream = "the rehearsal model, inside this process"
+        if (rules := started.egress) is not None:
             path = given.egress_listen.removeprefix("unix:")
             door = stack.enter_context(_bound_unix(path))
             await stack.enter_async_context(
                 serving_egress(rules, door, lambda attempt: _say(egress=_fields(attempt)))
             )
-        bodies = BodyLog(given.log_bodies, on_stop=_complain) if given.log_bodies else None
+        bodies = BodyLog(given.log_bodies, on_stop=complain) if given.log_bodies else None
         if bodies is not None:
             stack.callback(bodies.close)
-        bound = stack.enter_context(_bound(given.listen))
-        app = create_app(policy, credential, token, ledger, bodies)
+        bound = stack.enter_context(_bound(started.listen))
+        app = create_app(policy, credential, started.token, ledger, bodies)
         await stack.enter_async_context(serving(app, bound))
+        _warn_of_neighbours(started.listen)
         _say(
             listening=_address(given.listen, bound),
             provider=policy.provider.name,
-            upstream=policy.endpoint.url,
+            upstream=policy.endpoint.url if policy.upstream is None else upstream,
         )
         await stop.wait()
     _say(total={key: value for key, value in _fields(ledger).items() if key not in _INTERNAL})
 
 
-@contextlib.contextmanager
-def _bound(listen: str) -> Iterator[socket.socket]:
-    """A socket bound where the argument says; the file of a unix socket goes with it."""
-    if listen.startswith("unix:"):
-        with _bound_unix(listen.removeprefix("unix:")) as bound:
-            yield bound
-        return
-    host, separator, port = listen.rpartition(":")
+def _listen_at(text: str) -> _Listen:
+    if text.startswith("unix:") and text != "unix:":
+        return _Listen("", 0, text.removeprefix("unix:"))
+    host, separator, port = text.rpartition(":")
     if not separator or not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise ValueError("--listen takes HOST:PORT or unix:PATH")
-    bound = socket.create_server(
-        (host.removeprefix("[").removesuffix("]"), int(port)),
-        family=socket.AF_INET6 if ":" in host else socket.AF_INET,
-    )
+    return _Listen(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def _warn_of_neighbours(listen: _Listen) -> None:
+    if listen.host and not is_loopback(listen.host):
+        complain(
+            f"{listen.host} is no loopback address: other machines can reach this relay, in "
+            "plaintext, and whoever sees its token spends with your key"
+        )
+
+
+@contextlib.contextmanager
+def _bound(listen: _Listen) -> Iterator[socket.socket]:
+    """A socket bound where the argument says; the file of a unix socket goes with it."""
+    if not listen.host:
+        with _bound_unix(listen.path) as bound:
+            yield bound
+        return
+    try:
+        bound = socket.create_server(
+            (listen.host, listen.port),
+            family=socket.AF_INET6 if ":" in listen.host else socket.AF_INET,
+        )
+    except OSError as error:
+        raise ValueError(f"{listen.host}:{listen.port}: {error.strerror or error}") from None
     with bound:
         bound.setblocking(False)
         yield bound
@@ -255,7 +263,11 @@ def _bound(listen: str) -> Iterator[socket.socket]:
 
 @contextlib.contextmanager
 def _bound_unix(path: str) -> Iterator[socket.socket]:
-    with bind_unix(path) as bound:
+    try:
+        bound = bind_unix(path)
+    except OSError as error:
+        raise ValueError(f"unix:{path}: {error.strerror or error}") from None
+    with bound:
         try:
             yield bound
         finally:
@@ -273,8 +285,10 @@ def _fields(record: Any) -> dict[str, Any]:
     return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
 
 
-def _complain(text: str) -> None:
-    print(f"relay: {text}", file=sys.stderr)
+def _in_words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _say(**line: Any) -> None:

@@ -65,7 +65,8 @@ class Policy:
             ("--max-body", self.max_body_bytes),
         ):
             if value is not None and (type(value) is not int or value < 1):
-                raise InvalidPolicy(f"{flag} takes a whole number above 0, not {value}")
+                shown = f"{value / MIB:g}" if flag == "--max-body" else value
+                raise InvalidPolicy(f"{flag} takes a whole number above 0, not {shown}")
         for model in self.allow_models:
             if not _MODEL_NAME.fullmatch(model):
                 raise InvalidPolicy(f"--allow-model {model!r}: no model has such a name")

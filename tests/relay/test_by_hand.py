@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from relay.arguments import relay_parser
 from tests.relay.stand import plain
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +23,7 @@ TOKEN = "run-token-9"
 KEY = "sk-by-hand-key"
 ENVIRON = {**os.environ, "RUN_TOKEN": TOKEN, "PYTHONWARNINGS": "error"}
 BASIC = ("--token-env", "RUN_TOKEN")
+NOPE = ("--upstream-key-env", "NOPE")
 
 
 def command(*arguments: str) -> list[str]:
@@ -65,9 +67,10 @@ def refused(*arguments: str, **environ: str) -> str:
         text=True,
         timeout=30,
     )
-    assert done.returncode == 2, done
-    assert "Traceback" not in done.stderr
-    return done.stderr.splitlines()[-1]
+    assert (done.returncode, done.stdout) == (2, ""), done
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("relay: ")
+    return line
 
 
 def ask(url: str, path: str = "/v1/chat/completions", **options):
@@ -212,7 +215,16 @@ def test_the_egress_door_stands_beside_it(tmp_path):
             ["--provider", "rehearsal", "--egress-listen", "unix:x", "--allow-host", "*.test"],
             "no wildcards",
         ),
-        (["--provider", "rehearsal", "--prices", "/nowhere"], "nowhere"),
+        (["--provider", "rehearsal", "--prices", "/nowhere"], "/nowhere: No such file"),
+        (["--provider", "rehearsal", "--providers", "/nowhere"], "/nowhere: No such file"),
+        (["--provider", "rehearsal", "--max-body", "0"], "--max-body takes a whole number"),
+        (["--provider", "rehearsal", "--max-body", "x"], "--max-body"),
+        (["--provider", "rehearsal", "--no-such-flag"], "--no-such-flag"),
+        (["--provider", "rehearsal", "--egress-listen", "unix:/no/x"], "unix:/no/x: No such file"),
+        (["--provider", "rehearsal", "--upstream-key-env", "K"], "nothing without --upstream"),
+        (["--provider", "openai-compat", "--upstream", "http://127.0.0.1:1", *NOPE], "NOPE: this"),
+        (["--provider", "openai-compat", "--upstream", "unix:/tmp/x", *NOPE], "NOPE: this"),
+        (["--provider", "openai-compat", "--budget", "1", "--unpriced", "serial"], "report what"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused_in_one_line(arguments, words):
@@ -225,15 +237,42 @@ def test_a_token_that_is_not_there_is_refused():
     assert "NO_TOKEN" in said
 
 
-@pytest.mark.parametrize("listen", ["8080", "127.0.0.1:", ":8080", "127.0.0.1:99999"])
-def test_an_address_that_is_none_is_said(listen):
-    done = subprocess.run(
-        command("--provider", "rehearsal", *BASIC, "--listen", listen),
-        cwd=ROOT,
-        env=ENVIRON,
-        capture_output=True,
-        text=True,
-        timeout=30,
+@pytest.mark.parametrize("token", ["two\nlines", "a b", "é", "\n"])
+def test_a_token_that_no_header_can_carry_is_refused_and_not_shown(token):
+    listen = ("--provider", "rehearsal", "--listen", "127.0.0.1:0")
+    said = refused(*listen, *BASIC, RUN_TOKEN=token)
+    assert said == (
+        "relay: --token-env RUN_TOKEN: no header can carry this token; visible ASCII, no space, "
+        "no line break"
     )
-    assert done.returncode == 1
-    assert done.stderr == "relay: --listen takes HOST:PORT or unix:PATH\n"
+
+
+@pytest.mark.parametrize(
+    ("listen", "words"),
+    [
+        ("unix:/nonexistent/x", "unix:/nonexistent/x: No such file"),
+        ("192.0.2.1:1", "192.0.2.1:1: "),
+    ],
+)
+def test_a_place_where_nothing_can_listen_is_named(listen, words):
+    assert words in refused("--provider", "rehearsal", *BASIC, "--listen", listen)
+
+
+def test_other_machines_in_reach_are_said():
+    flags = ["--provider", "rehearsal", "--listen", "[::]:0"]
+    with started(*flags) as (process, first):
+        assert first["upstream"] == "the rehearsal model, inside this process"
+        process.terminate()
+        assert "no loopback address: other machines can reach this relay" in process.stderr.read()
+
+
+def test_the_help_explains_every_flag_and_ends_with_an_example():
+    text = relay_parser().format_help()
+    assert "examples:\n  RUN_TOKEN=secret python -m relay --provider rehearsal" in text
+    assert [action.dest for action in relay_parser()._actions if not action.help] == []
+
+
+@pytest.mark.parametrize("listen", ["8080", "127.0.0.1:", ":8080", "127.0.0.1:99999", "unix:"])
+def test_an_address_that_is_none_is_said(listen):
+    said = refused("--provider", "rehearsal", *BASIC, "--listen", listen)
+    assert said == "relay: --listen takes HOST:PORT or unix:PATH"

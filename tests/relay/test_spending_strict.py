@@ -74,7 +74,7 @@ async def test_a_strict_budget_takes_no_model_without_a_price_even_one_at_a_time
 @pytest.mark.parametrize(
     ("budget", "amounts"),
     [
-        (Budget(tokens=60, strict=True), ("129,000 tokens", "0 of 60 tokens spent", "--token-budget")),
+        (Budget(tokens=60, strict=True), ("129,000 tokens", "0 of 60 tokens spent", "--token-b")),
         (Budget(usd=3, strict=True), ("$", "$0.0000 of $3.0000 spent", "--budget would")),
     ],
 )
