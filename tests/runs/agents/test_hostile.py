@@ -22,6 +22,7 @@ KINDS = """
     agent_end agent_settled auto_retry_start auto_retry_end text tool problem api_retry init
     permission_denied success tool_use tool_result agent_message command_execution file_change
     rejected failed stop aborted turn_usage tool_call turn retry complete max_turns
+    step_finish tool-calls message
 """.split()  # noqa: SIM905 - a word a line would be two screens
 KEYS = """
     type subtype message content text item role stopReason errorMessage usage input output
@@ -30,6 +31,9 @@ KEYS = """
     total_cost_usd api_error_status rate_limit_info resetsAt willRetry aborted success finalError
     attempt maxAttempts args toolName isError ok needs_input rate_limited resets_at detail
     parent_tool_use_id is_api_error_message kind tool_name outcome turns cached
+    part reason tokens cache read write data statusCode state tool metadata exit
+    parameters tool_id stats total_tokens calls completed failed failure cost_status
+    estimated_cost_usd api_calls cache_read_tokens
 """.split()  # noqa: SIM905 - a word a line would be two screens
 
 scalars = (
