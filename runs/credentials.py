@@ -16,14 +16,24 @@ from pathlib import Path
 
 from django.conf import settings
 
+from runs import clock
 from runs.refusal import Refusal
+
+
+class Damaged(Refusal):
+    """The file of our secrets is not what we wrote."""
+
 
 NAME = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 VALUE_MAX = 16 * 1024
 
 
 def stored() -> dict[str, str]:
-    """Every secret by name. Raises Refusal when the file is not what we wrote, naming no value."""
+    """Every secret by name.
+
+    Raises Damaged when the file is not what we wrote, Refusal when it cannot be read; no value is
+    named.
+    """
     path = _path()
     try:
         found = json.loads(path.read_bytes())
@@ -31,18 +41,16 @@ def stored() -> dict[str, str]:
         return {}
     except OSError as exc:
         raise Refusal(f"{path} cannot be read: {exc.strerror}") from None
-    except ValueError:
-        raise Refusal(f"{path} is damaged; set the keys again with: sanduk auth set NAME") from None
+    except (ValueError, RecursionError):
+        raise Damaged(_damaged(path)) from None
     if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
-        raise Refusal(f"{path} is damaged; set the keys again with: sanduk auth set NAME")
+        raise Damaged(_damaged(path))
     return found
 
 
 def store(name: str, value: str) -> None:
     """Keep a secret. Raises Refusal for a name or a value that cannot be one."""
-    check_name(name)
-    if not value or len(value) > VALUE_MAX or not (value.isascii() and value.isprintable()):
-        raise Refusal(f"what was given for {name} is empty, too long, or no single printable line")
+    check(name, value)
     with _exclusively():
         _write({**stored(), name: value})
 
@@ -58,14 +66,41 @@ def clear(name: str) -> bool:
         return True
 
 
+def set_aside_damaged() -> Path | None:
+    """Move a damaged file out of the way; to where, or None when there was nothing wrong.
+
+    It stays, 0600: somebody may want to read a key in it. Raises OSError.
+    """
+    with _exclusively():
+        try:
+            stored()
+        except Damaged:
+            path = _path()
+            path.chmod(0o600)
+            name = f"credentials.damaged-{clock.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+            return path.rename(path.with_name(name))
+    return None
+
+
+def check(name: str, value: str) -> None:
+    """Raise Refusal for a name or a value that cannot be kept; the value is not shown."""
+    check_name(name)
+    if not value or len(value) > VALUE_MAX or not (value.isascii() and value.isprintable()):
+        raise Refusal(f"what was given for {name} is empty, too long, or no single printable line")
+
+
 def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise Refusal(f"{name!r} is no name of a secret: capitals, digits and _, as OPENAI_API_KEY")
 
 
 def masked(value: str) -> str:
-    """Enough of a secret to recognise it: its last four characters, if it is long."""
+    """Enough of a secret to recognise it: its last four characters, of 16 or more."""
     return f"…{value[-4:]}" if len(value) >= 16 else "…"
+
+
+def _damaged(path: Path) -> str:
+    return f"{path} is damaged; set the keys again with: sanduk auth set NAME, which moves it aside"
 
 
 def _path() -> Path:

@@ -21,8 +21,8 @@ from runs.reconcile import Reconciled, sweep
 # what sanduk itself writes there; whatever else lies in SANDUK_HOME is somebody's own
 STATE = (
     "sanduk.sqlite3", "sanduk.sqlite3-wal", "sanduk.sqlite3-shm", "secret_key", "credentials",
-    "install-id", "runs", "memory", "repos", "engines", "locks", "schema", "schema.lock",
-    "retention",
+    "credentials.lock", "install-id", "runs", "memory", "repos", "engines", "locks", "schema",
+    "schema.lock", "retention",
 )  # fmt: skip
 
 
@@ -67,8 +67,7 @@ def remove_state() -> list[Path]:
     """
     connections.close_all()
     home: Path = settings.SANDUK_HOME
-    for name in STATE:
-        path = home / name
+    for path in [*(home / name for name in STATE), *home.glob("credentials.damaged-*")]:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:

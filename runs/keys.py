@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from relay import Provider
-from runs import credentials
+from runs import credentials, providers
 from runs.refusal import Refusal
 
 
@@ -25,16 +25,30 @@ def provider_key(provider: Provider) -> str:
         return ""
     value = value_of(name)
     if not value and provider.needs_key:
-        raise Refusal(
-            f"provider {provider.name} needs a key: sanduk auth set {provider.name}, or export "
-            f"{name}; --provider rehearsal needs none"
-        )
-    if not (value.isascii() and value.isprintable()) or " " in value:
-        raise Refusal(
-            f"{name} holds a line break, a space or another character that no key has; "
-            "it was not used"
-        )
+        raise Refusal(_missing(provider))
+    if fault := fault_of(value):
+        raise Refusal(f"{name} {fault}; it was not used")
     return value
+
+
+def fault_of(value: str) -> str:
+    """What makes a value no key, as words behind its name; "" for nothing. Never any of it."""
+    if (value.isascii() and value.isprintable()) and " " not in value:
+        return ""
+    return "holds a line break, a space or another character that no key has"
+
+
+def _missing(provider: Provider) -> str:
+    name, known = provider.key_env, providers.usable()[0].get(provider.name)
+    keeps = credentials.NAME.fullmatch(name) is not None
+    if known is not None and known.key_env != name:
+        kept = f", or sanduk auth set {name}" if keeps else ""
+        return f"--upstream-key-env {name}: this variable is empty or not set; export it{kept}"
+    kept = f"sanduk auth set {provider.name}, or " if keeps else ""
+    return (
+        f"provider {provider.name} needs a key: {kept}export {name}; "
+        "--provider rehearsal needs none"
+    )
 
 
 def value_of(name: str) -> str:
@@ -56,9 +70,7 @@ def source_of(name: str) -> str:
 
 def held_keys() -> list[str]:
     """Every key this process could see, for checks that none of them gets out."""
-    from relay import get_provider, provider_names
-
-    variables = {get_provider(name).key_env for name in provider_names()} - {""}
+    variables = {provider.key_env for provider in providers.usable()[0].values()} - {""}
     found = []
     for variable in variables | set(credentials.stored()):
         try:

@@ -14,7 +14,7 @@ from django.conf import settings
 
 import recipes
 from relay import EgressRules, InvalidUpstream, Policy, Provider, with_upstream
-from runs import admission, keys, mounts, rules, workspace
+from runs import admission, keys, mounts, providers, rules, workspace
 from runs.agents import get_agent
 from runs.agents.base import Agent, AgentRefusal, Launch, Request
 from runs.engines import get_engine
@@ -253,7 +253,7 @@ def _provider(order: Order, agent: Agent) -> Provider | None:
         return None
     if not order.provider:
         return _at_address(order, _default_provider(agent))
-    known = rules.providers()
+    known = providers.known()
     if order.provider not in known:
         raise Refusal(f"there is no provider {order.provider!r}; there are {', '.join(known)}")
     provider = known[order.provider]
@@ -282,7 +282,7 @@ def _at_address(order: Order, provider: Provider) -> Provider:
 
 def _default_provider(agent: Agent) -> Provider:
     """The usual one, else the first with an address of its own that the agent can speak to."""
-    known = rules.providers()
+    known = providers.known()
     for provider in (known[DEFAULT_PROVIDER], *known.values()):
         if provider.key_env and set(agent.protocols) & set(provider.protocols):
             return provider
@@ -303,7 +303,8 @@ def _check_environment(order: Order) -> None:
             raise Refusal(f"--env {name!r} is no variable name")
     if order.mode == "open" and not order.no_network:
         return
-    secret_names = {each.key_env for each in rules.providers().values()} - {""}
+    secret_names = {each.key_env for each in providers.known().values()}
+    secret_names = (secret_names | {order.upstream_key_env}) - {""}
     for name in order.env_names:
         if name in secret_names:
             raise Refusal(

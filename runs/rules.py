@@ -1,4 +1,4 @@
-"""From an order to the relay's rules: providers, policy, budget, the egress door's list."""
+"""From an order to the relay's rules: policy, budget, the egress door's list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from relay import EgressRules, Policy, Provider
 from relay.budget import Budget, InvalidBudget
 from relay.policy import InvalidPolicy, extra_route
 from relay.prices import InvalidPrices, PriceTable, load_prices, shipped_prices
-from relay.providers import load_providers
 from runs.installation import run_directory
 from runs.mounts import check_not_in_state
 from runs.order import Order
@@ -73,25 +72,6 @@ def check_kits(order: Order, recipe: Recipe) -> None:
         raise Refusal(
             f"--bare leaves out the instructions that recipe {recipe.name} gives; leave out one"
         )
-
-
-def providers() -> dict[str, Provider]:
-    """Every provider by name: sanduk's own, then the operator's in SANDUK_HOME/providers.toml.
-
-    Raises Refusal when that file cannot be read, or takes a name that is taken.
-    """
-    known = {name: relay.get_provider(name) for name in relay.provider_names()}
-    path: Path = settings.SANDUK_HOME / "providers.toml"
-    try:
-        own = load_providers(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return known
-    except (OSError, UnicodeDecodeError, relay.InvalidProvider) as exc:
-        raise Refusal(f"{path}: {exc}") from None
-    taken = sorted(set(own) & set(known))
-    if taken:
-        raise Refusal(f"{path}: {taken[0]} is one of sanduk's own; give yours another name")
-    return {**known, **own}
 
 
 def policy(order: Order, provider: Provider) -> Policy:

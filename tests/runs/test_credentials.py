@@ -46,6 +46,20 @@ def test_the_file_is_private_before_it_holds_anything(home, monkeypatch):
     assert not list(home.glob(".credentials.*"))
 
 
+def test_a_full_disk_is_told_with_the_file_and_loses_nothing(home, monkeypatch):
+    credentials.store(NAME, SECRET)
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(credentials.os, "fsync", full)
+
+    with pytest.raises(Refusal, match="/credentials cannot be written: No space left on device"):
+        credentials.store("OPENAI_API_KEY", "another")
+    assert credentials.stored() == {NAME: SECRET}
+    assert not list(home.glob(".credentials.*"))
+
+
 def test_the_environment_wins_over_what_is_stored(monkeypatch):
     credentials.store(NAME, SECRET)
     assert keys.value_of(NAME) == SECRET
@@ -87,6 +101,69 @@ def test_a_key_comes_in_by_standard_input_and_never_shows(monkeypatch, capsys):
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("content", ["{", '{"A": 1}', "[" * 100_000])
+def test_a_damaged_file_is_moved_aside_by_a_new_key(home, monkeypatch, capsys, content):
+    (home / "credentials").write_text(content)
+    (home / "credentials").chmod(0o644)
+    assert auth(monkeypatch, "set", "anthropic", stdin=SECRET) == 0
+    assert credentials.stored() == {NAME: SECRET}
+    (aside,) = home.glob("credentials.damaged-*")
+    assert (aside.read_text(), stat.S_IMODE(aside.stat().st_mode)) == (content, 0o600)
+    assert str(aside) in capsys.readouterr().err
+
+
+@pytest.mark.django_db
+def test_a_damaged_file_is_moved_aside_to_forget_a_key_and_stays_for_nothing_that_is_none(
+    home, monkeypatch, capsys
+):
+    (home / "credentials").write_text("{")
+    with pytest.raises(Refusal, match="no single printable line"):
+        auth(monkeypatch, "set", "anthropic", stdin="two\nlines")
+    assert (home / "credentials").exists()
+    assert auth(monkeypatch, "clear", "anthropic") == 1
+    assert credentials.stored() == {}
+    assert "it may still hold keys" in capsys.readouterr().err
+
+
+def test_the_end_of_input_at_the_prompt_is_no_traceback(monkeypatch):
+    def ends(prompt):
+        raise EOFError
+
+    monkeypatch.setattr("getpass.getpass", ends)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    command = sanduk_auth.Command()
+    options = vars(command.create_parser("sanduk", "sanduk_auth").parse_args(["set", "anthropic"]))
+    with pytest.raises(Refusal, match="nothing was given for ANTHROPIC_API_KEY"):
+        command.act(**options)
+
+
+@pytest.mark.django_db
+def test_status_says_of_a_key_that_it_cannot_be_used(monkeypatch, capsys, tmp_path):
+    (tmp_path / "empty").write_text("\n")
+    monkeypatch.setenv("OPENAI_API_KEY", f"{SECRET}\n{SECRET}")
+    monkeypatch.setenv("OPENROUTER_API_KEY_FILE", str(tmp_path / "missing"))
+    monkeypatch.setenv("GEMINI_API_KEY_FILE", str(tmp_path / "empty"))
+    assert auth(monkeypatch, "status") == 0
+    out = capsys.readouterr().out
+    lines = {line.split()[0]: line for line in out.splitlines()}
+    assert "environment  cannot be used: it holds a line break" in lines["OPENAI_API_KEY"]
+    assert "names a file that cannot be read" in lines["OPENROUTER_API_KEY"]
+    assert "cannot be used: it is empty" in lines["GEMINI_API_KEY"]
+    assert SECRET not in out
+
+
+@pytest.mark.parametrize("action", ["set", "clear"])
+def test_the_names_that_are_offered_are_of_providers_that_need_a_key(monkeypatch, action):
+    with pytest.raises(Refusal) as caught:
+        auth(monkeypatch, action)
+    told = str(caught.value)
+    assert "anthropic, openai, openrouter, gemini" in told
+    assert "rehearsal" not in told
+    assert "openai-compat" not in told
+
+
+@pytest.mark.django_db
 def test_a_forgotten_key_is_gone_and_forgetting_twice_says_so(monkeypatch):
     credentials.store(NAME, SECRET)
     assert auth(monkeypatch, "clear", "anthropic") == 0
@@ -99,7 +176,8 @@ def test_status_as_json_is_masked_too(monkeypatch, capsys):
     credentials.store(NAME, SECRET)
     auth(monkeypatch, "status", "--json")
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
-    assert rows[NAME] == {"name": NAME, "source": "stored", "value": "…cdef"}
+    stored = {"name": NAME, "source": "stored", "value": "…cdef", "problem": ""}
+    assert rows[NAME] == stored
     assert rows["OPENAI_API_KEY"]["source"] == "none"
 
 

@@ -9,8 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from relay import get_provider, provider_names
-from runs import audit, credentials, keys
+from runs import audit, credentials, keys, providers
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.refusal import Refusal
 
@@ -35,19 +34,23 @@ class Command(SandukCommand):
         name = options["name"] and variable_of(options["name"])
         if options["action"] == "status":
             return self._status(name, as_json=options["json"])
+        if options["json"]:
+            raise Refusal("--json means something with auth status only")
         if not name:
-            raise Refusal(f"auth {options['action']} needs a NAME: {', '.join(provider_names())}")
+            known, problem = providers.usable()
+            self._say_problem(problem)
+            names = ", ".join(each for each, provider in known.items() if provider.key_env)
+            raise Refusal(f"auth {options['action']} needs a NAME: {names}, or a variable's")
         if options["action"] == "clear":
             return self._clear(name)
         return self._set(name)
 
     def _set(self, name: str) -> int:
         credentials.check_name(name)
-        if sys.stdin.isatty():
-            value = getpass.getpass(f"{name} (not shown): ")
-        else:
-            value = sys.stdin.read(credentials.VALUE_MAX + 2)
-        credentials.store(name, value.strip())
+        value = _asked(name).strip()
+        credentials.check(name, value)
+        self._set_aside_damaged()
+        credentials.store(name, value)
         audit.record("auth.set", f"secret:{name}")
         self.say(f"{name} is kept in {settings.SANDUK_HOME / 'credentials'}")
         if keys.source_of(name) not in ("", "stored"):
@@ -55,6 +58,7 @@ class Command(SandukCommand):
         return 0
 
     def _clear(self, name: str) -> int:
+        self._set_aside_damaged()
         if not credentials.clear(name):
             self.say(f"there was no {name} to forget")
             return 1
@@ -62,34 +66,77 @@ class Command(SandukCommand):
         self.say(f"{name} is forgotten")
         return 0
 
+    def _set_aside_damaged(self) -> None:
+        place = credentials.set_aside_damaged()
+        if place is not None:
+            self.say(
+                f"the file of keys was damaged and is now {place}: it may still hold keys, remove "
+                "it when you need it no more; set the other keys again"
+            )
+
+    def _say_problem(self, problem: str) -> None:
+        if problem:
+            self.say(f"no provider of your own can be used: {problem}")
+
     def _status(self, name: str | None, *, as_json: bool) -> int:
-        names = [name] if name else known_names()
-        rows = []
-        for each in names:
-            source = keys.source_of(each)
-            shown = credentials.masked(keys.value_of(each)) if source else ""
-            rows.append({"name": each, "source": source or "none", "value": shown})
+        self._say_problem(providers.usable()[1])
+        rows = [_state_of(each) for each in ([name] if name else known_names())]
         if as_json:
             self.print_json(rows)
             return 0
         width = max(len(row["name"]) for row in rows)
         for row in rows:
-            self.print(f"{row['name']:<{width}}  {row['source']:<11}  {row['value']}".rstrip())
+            told = row["problem"] or row["value"]
+            self.print(f"{row['name']:<{width}}  {row['source']:<11}  {told}".rstrip())
         return 0
+
+
+def _asked(name: str) -> str:
+    """The secret, from a prompt that does not show it or from standard input."""
+    if not sys.stdin.isatty():
+        return sys.stdin.read(credentials.VALUE_MAX + 2)
+    try:
+        return getpass.getpass(f"{name} (not shown): ")
+    except EOFError:
+        raise Refusal(f"nothing was given for {name}; nothing has changed") from None
+
+
+def _state_of(name: str) -> dict[str, str]:
+    """Where a secret comes from, and enough of it to recognise it, or why it cannot be used."""
+    source = keys.source_of(name)
+    row = {"name": name, "source": source or "none", "value": "", "problem": ""}
+    if not source:
+        return row
+    try:
+        value = keys.value_of(name)
+    except Refusal as exc:
+        return {**row, "problem": f"cannot be used: {exc}"}
+    if not value:
+        return {**row, "problem": "cannot be used: it is empty"}
+    if fault := keys.fault_of(value):
+        return {**row, "problem": f"cannot be used: it {fault}"}
+    return {**row, "value": credentials.masked(value)}
 
 
 def variable_of(name: str) -> str:
     """The variable of a provider's key, or the name itself. Raises Refusal for neither."""
-    if name in provider_names():
-        variable = get_provider(name).key_env
-        if not variable:
-            raise Refusal(f"provider {name} needs no key")
-        return variable
+    known, problem = providers.usable()
+    if provider := known.get(name):
+        if provider.key_env:
+            return provider.key_env
+        if provider.needs_key:
+            raise Refusal(
+                f"provider {name} names no variable for its key: give it a key_env in "
+                "SANDUK_HOME/providers.toml"
+            )
+        raise Refusal(f"provider {name} needs no key")
+    if problem and not credentials.NAME.fullmatch(name):
+        raise Refusal(f"there is no provider {name!r} that can be used: {problem}")
     credentials.check_name(name)
     return name
 
 
 def known_names() -> list[str]:
     """Every provider's variable, then whatever else is stored."""
-    variables = [get_provider(name).key_env for name in provider_names()]
+    variables = [provider.key_env for provider in providers.usable()[0].values()]
     return list(dict.fromkeys([*filter(None, variables), *sorted(credentials.stored())]))

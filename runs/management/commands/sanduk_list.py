@@ -9,8 +9,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 import recipes
-from relay import get_provider, provider_names
-from runs import agents, engines
+from runs import agents, engines, providers
 from runs.agents.base import AgentRefusal
 from runs.engines.base import EngineError
 from runs.management.terminal import SandukCommand, add_json_flag
@@ -82,12 +81,14 @@ def _unusable(name: str, why: str) -> dict[str, Any]:
 
 def _providers() -> Rows:
     rows = []
-    for name in provider_names():
-        p = get_provider(name)
+    known, problem = providers.usable()
+    for name, p in known.items():
         port = f":{p.port}" if p.port else ""
         where = "inside sanduk" if name == "rehearsal" else f"{p.scheme}://{p.host}{port}{p.prefix}"
         key = p.key_env if p.needs_key else f"{p.key_env or ''} (no key needed)".strip()
         rows.append({"name": name, "where": where, "key": key, "model": p.default_model or "-"})
+    if problem:
+        rows.append({"name": "!", "where": problem, "key": "", "model": ""})
     return rows
 
 

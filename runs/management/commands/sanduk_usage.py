@@ -12,7 +12,7 @@ from django.core.management.base import CommandParser
 
 import relay
 from relay import Provider
-from runs import keys, rules, usage
+from runs import keys, providers, usage
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.refusal import Refusal
 from runs.usage import Used
@@ -44,7 +44,7 @@ class Command(SandukCommand):
         add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
-        known = rules.providers()
+        known = providers.known()
         name = options["provider"]
         if name and name not in known:
             raise Refusal(f"no provider {visible(name)!r}; there are {', '.join(known)}")
