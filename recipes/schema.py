@@ -215,7 +215,8 @@ class Removal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def _exactly_one(*alternatives: list[str]) -> Meta:
     """For editors: what `__post_init__` refuses, in the words of JSON Schema."""
-    return Meta(extra_json_schema={"oneOf": [{"required": list(each)} for each in alternatives]})
+    told = [{"required": each, "maxProperties": len(each)} for each in alternatives]
+    return Meta(extra_json_schema={"oneOf": told})
 
 
 class KitFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -244,7 +245,7 @@ class RecipeFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user: UserName | UnsetType = UNSET
     home: AbsolutePath | UnsetType = UNSET
     sections: list[Section] = []
-    kits: list[Annotated[KitPin, _exactly_one(["name"], ["path"])]] = []
+    kits: list[Annotated[KitPin, _exactly_one(["name", "sha256"], ["path", "sha256"])]] = []
     remove: Removal | UnsetType = UNSET
     env: dict[EnvName, OneLine] = {}
     entrypoint: Annotated[list[OneLine], Some] | UnsetType = UNSET

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -42,3 +43,44 @@ def write(tmp_path: Path) -> Write:
 
 def apt(name: str, *packages: str) -> dict[str, Any]:
     return {"name": name, "type": "apt", "install": list(packages or (name,))}
+
+
+WriteKit = Callable[..., Path]
+
+
+@pytest.fixture
+def write_kit(tmp_path: Path) -> WriteKit:
+    """write_kit(name, files={path: text}, **keys): a kit's directory; returns its kit.json."""
+
+    def write(name: str, files: dict[str, str] | None = None, **keys: Any) -> Path:
+        home = tmp_path / "kits" / name
+        for relative, text in (files or {}).items():
+            (home / relative).parent.mkdir(parents=True, exist_ok=True)
+            (home / relative).write_text(text)
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "kit.json").write_text(json.dumps({"name": name, **keys}))
+        return home / "kit.json"
+
+    return write
+
+
+def sha(data: Path | str | bytes) -> str:
+    if isinstance(data, Path):
+        data = data.read_bytes()
+    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
+
+
+def pinned(kit: Path) -> dict[str, str]:
+    """How a recipe names a kit by its path."""
+    return {"path": str(kit.parent), "sha256": sha(kit)}
+
+
+def skill_text(name: str, description: str = "When to read this.") -> str:
+    return f"---\nname: {name}\ndescription: {description}\n---\n\n# {name}\n"
+
+
+def held(name: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """A skill as a kit lists it, and its files."""
+    text = skill_text(name)
+    listed = {"path": f"skills/{name}", "files": {"SKILL.md": sha(text)}}
+    return listed, {f"skills/{name}/SKILL.md": text}
