@@ -10,6 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 override TASK := $(value TASK)
 override WORK := $(value WORK)
 export TASK WORK
+NEEDS_TASK = [ -n "$$TASK" ] || { echo "give a task: make $@ TASK='look at every file here'" >&2; exit 2; }
 
 .DEFAULT_GOAL := help
 .PHONY: help env sync lock engine demo test test-fast test-engine test-live qa bench \
@@ -64,9 +65,11 @@ image-rebuild: env ## build AGENT's image even if it is there
 	$(BIN)/sanduk build --agent $(AGENT) --force
 
 run: env ## run AGENT on TASK in WORK, in the default mode
+	@$(NEEDS_TASK)
 	@$(BIN)/sanduk run --agent $(AGENT) --provider $(PROVIDER) -w "$$WORK" $(ARGS) -- "$$TASK"
 
 run-sealed: env ## the same, sealed whatever the default is
+	@$(NEEDS_TASK)
 	@$(BIN)/sanduk run --mode sealed --agent $(AGENT) --provider $(PROVIDER) -w "$$WORK" $(ARGS) -- "$$TASK"
 
 shell: env ## a shell in AGENT's box, on WORK

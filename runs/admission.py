@@ -7,15 +7,25 @@ from pathlib import Path
 
 from runs.refusal import Refusal
 
+MEMORY_MIN = 32 * 2**20  # engines take 6 MB, in which no agent of any kind starts
+MEMORY_MAX = 2**50
 _UNITS = {"b": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
 def size_bytes(text: str) -> int:
-    """A memory size as engines read it: 512m, 4g, plain bytes. Raises Refusal."""
+    """A memory size as engines read it: 512m, 4g, plain bytes. Raises Refusal.
+
+    So does one that is too small for anything to start: the engine would say it after the start.
+    """
     found = re.fullmatch(r"([1-9][0-9]{0,12})([bkmg]?)", text.lower())
     if not found:
         raise Refusal(f"--memory takes a size such as 512m or 4g, not {text!r}")
-    return int(found[1]) * _UNITS[found[2] or "b"]
+    value = int(found[1]) * _UNITS[found[2] or "b"]
+    if value < MEMORY_MIN:
+        raise Refusal(f"--memory {text} is {value:,} bytes; it must be at least 32m (k, m, g)")
+    if value > MEMORY_MAX:
+        raise Refusal(f"--memory {text} is more than any machine has")
+    return value
 
 
 def available_bytes() -> int | None:

@@ -56,7 +56,7 @@ def store(name: str, value: str) -> None:
 
 
 def clear(name: str) -> bool:
-    """Forget a secret; False when there was none."""
+    """Forget a secret; False when there was none. Raises Refusal when it stays."""
     with _exclusively():
         found = stored()
         if name not in found:
@@ -121,8 +121,17 @@ def _exclusively() -> Iterator[None]:
 
 
 def _write(content: dict[str, str]) -> None:
-    """Replace the file as a whole; it is 0600 before the first byte of a secret is in it."""
-    path = _path()
+    """Replace the file as a whole; it is 0600 before the first byte of a secret is in it.
+
+    Raises Refusal when that is not possible; the secrets that were there stay.
+    """
+    try:
+        _replace(_path(), content)
+    except OSError as exc:
+        raise Refusal(f"{_path()} cannot be written: {exc.strerror}") from None
+
+
+def _replace(path: Path, content: dict[str, str]) -> None:
     draft = path.with_name(f".credentials.{os.getpid()}.{secrets.token_hex(4)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(draft, flags, 0o600)

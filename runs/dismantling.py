@@ -47,10 +47,10 @@ def clear_engines(names: Iterable[str]) -> Reconciled:
         try:
             engine = get_engine(name)
             swept = sweep(engine, kept_too=True)
-            done.removed += swept.removed
+            done.removed.add(swept.removed)
             done.troubles += swept.troubles
             if not swept.troubles:
-                done.removed += asyncio.run(explained(engine, _remove_images(engine)))
+                done.removed.images += asyncio.run(explained(engine, _remove_images(engine)))
         except EngineError as exc:
             done.troubles.append(f"{name}: {exc}")
     return done

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import secrets
+import tempfile
 from pathlib import Path
 
 from django.apps import apps
@@ -13,6 +14,8 @@ from django.db import DatabaseError
 
 from runs.installation import prepare_home, write_once
 from runs.refusal import Refusal
+
+_PAGES = 256 * 1024  # bytes: what one transaction of ours may take
 
 
 def prepare() -> None:
@@ -26,9 +29,35 @@ def prepare() -> None:
         if not key.exists():
             write_once(key, secrets.token_urlsafe(48))
         _migrate(home)
-    except (OSError, DatabaseError) as exc:
-        reason = exc.strerror if isinstance(exc, OSError) else str(exc)
-        raise Refusal(f"the state directory {home} cannot be used: {reason}") from None
+    except OSError as exc:
+        raise Refusal(f"the state directory {home} cannot be used: {exc.strerror}") from None
+    except DatabaseError as exc:
+        raise Refusal(why_unusable(exc)) from None
+
+
+def why_unusable(error: DatabaseError) -> str:
+    """A database's refusal with its place, and with the file system's reason where that is it.
+
+    SQLite says "unable to open database file" for a full disk and a read-only one alike.
+    """
+    database = settings.DATABASES["default"]
+    if not database["ENGINE"].endswith("sqlite3"):
+        return f"the database cannot be used: {error}"
+    file = Path(str(database["NAME"]))
+    reason = _why_unwritable(file.parent)
+    if reason:
+        return f"nothing can be written in {file.parent}, where the database is: {reason}"
+    return f"the database {file} cannot be used: {error}"
+
+
+def _why_unwritable(directory: Path) -> str:
+    """Why a file of a few pages cannot be made there; "" when it can."""
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            file.write(bytes(_PAGES))
+    except OSError as exc:
+        return exc.strerror or str(exc)
+    return ""
 
 
 def _migrate(home: Path) -> None:

@@ -47,6 +47,9 @@ def install_id() -> str:
     try:
         if not path.exists():
             write_once(path, secrets.token_hex(8))
+    except OSError as exc:
+        raise Refusal(f"{path} cannot be written: {exc.strerror}") from None
+    try:
         found = path.read_text().strip()
     except (OSError, UnicodeDecodeError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is no text"

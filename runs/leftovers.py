@@ -7,6 +7,7 @@ import shutil
 import socket
 import time
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 from runs import box, locality, locks
@@ -19,25 +20,56 @@ FORGOTTEN_S = 24 * 3600.0
 _UID = re.compile(r"[0-9a-f]{12}")
 
 
+@dataclass(slots=True)
+class Removed:
+    """How many things of each kind were removed."""
+
+    containers: int = 0
+    networks: int = 0
+    images: int = 0
+    directories: int = 0
+
+    def add(self, other: Removed) -> None:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    @property
+    def total(self) -> int:
+        return sum(self.as_json().values())
+
+    def as_json(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def spoken(self) -> str:
+        """`2 containers, 1 network`; "" when nothing was removed."""
+        ones = {"directories": "directory"}
+        told = [
+            f"{count} {name if count > 1 else ones.get(name, name[:-1])}"
+            for name, count in self.as_json().items()
+            if count
+        ]
+        return ", ".join(told)
+
+
 def is_probe(row: ContainerRow) -> bool:
     """Whether a container of ours was made to ask about an engine; a run's own never is."""
     return LABEL_RUN not in row.labels and row.labels.get(LABEL_ROLE) == "probe"
 
 
-async def remove_probes(engine: Engine) -> int:
+async def remove_probes(engine: Engine) -> Removed:
     """Remove containers, images and files of broken off probes, unless one is under way.
 
-    Returns how many containers and images there were. Raises EngineError.
+    Raises EngineError.
     """
     with locks.held_if_free(locality.PROBE_LOCK) as free:
         if not free:
-            return 0
+            return Removed()
         labels = {LABEL_INSTALL: install_id(), LABEL_ROLE: "probe"}
         containers = [row.id for row in await engine.containers(labels) if is_probe(row)]
         await engine.remove(containers)
         images = await engine.remove_images(labels)
         shutil.rmtree(locality.probe_directory(), ignore_errors=True)
-        return len(containers) + images
+        return Removed(containers=len(containers), images=images)
 
 
 def remove_boxes() -> int:

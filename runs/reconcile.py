@@ -18,6 +18,7 @@ from runs.engines.base import LABEL_INSTALL, LABEL_RUN, ContainerRow, Engine, En
 from runs.holdings import agents_first
 from runs.installation import install_id
 from runs.lease import Watcher, owner_is
+from runs.leftovers import Removed
 from runs.locality import explained
 from runs.models import Run
 from runs.signals import run_ended
@@ -25,10 +26,10 @@ from runs.signals import run_ended
 
 @dataclass(slots=True)
 class Reconciled:
-    """What one pass did: `ended` are uids, `removed` counts, `troubles` are sentences."""
+    """What one pass did: `ended` are uids, `troubles` are sentences."""
 
     ended: list[str] = field(default_factory=list)
-    removed: int = 0
+    removed: Removed = field(default_factory=Removed)
     troubles: list[str] = field(default_factory=list)
 
 
@@ -48,7 +49,8 @@ def reconcile(watcher: Watcher | None = None) -> Reconciled:
             continue
         try:
             if not run.kept_container:
-                done.removed += asyncio.run(_remove_all(get_engine(run.engine), _labels(run)))
+                gone = asyncio.run(_remove_all(get_engine(run.engine), _labels(run)))
+                done.removed.add(gone)
         except EngineError as exc:
             done.troubles.append(f"run {run.uid} is lost, but its engine does not answer: {exc}")
             continue
@@ -83,9 +85,9 @@ def sweep(engine: Engine, *, kept_too: bool = False) -> Reconciled:
             spared |= set(Run.objects.exclude(kept_container="").values_list("uid", flat=True))
         mine = [row for row in rows if not leftovers.is_probe(row)]
         going = [row for row in mine if row.labels.get(LABEL_RUN) not in spared]
-        done.removed = asyncio.run(_remove(engine, agents_first(going), networks, spared))
-        done.removed += asyncio.run(leftovers.remove_probes(engine))
-        done.removed += leftovers.remove_boxes()
+        done.removed.add(asyncio.run(_remove(engine, agents_first(going), networks, spared)))
+        done.removed.add(asyncio.run(leftovers.remove_probes(engine)))
+        done.removed.directories += leftovers.remove_boxes()
     except EngineError as exc:
         done.troubles.append(str(exc))
         return done
@@ -102,7 +104,7 @@ async def _all(engine: Engine) -> tuple[list[ContainerRow], list[str]]:
 
 async def _remove(
     engine: Engine, containers: list[str], networks: list[str], spared: Iterable[str]
-) -> int:
+) -> Removed:
     await engine.remove(containers)
     used: set[str] = set()
     if networks:
@@ -111,10 +113,10 @@ async def _remove(
     going = [network for network in networks if network not in used]
     for network in going:
         await engine.remove_network(network)
-    return len(containers) + len(going)
+    return Removed(containers=len(containers), networks=len(going))
 
 
-async def _remove_all(engine: Engine, labels: Mapping[str, str]) -> int:
+async def _remove_all(engine: Engine, labels: Mapping[str, str]) -> Removed:
     """Remove what carries these labels, and see that it is gone. Raises EngineError otherwise."""
     rows = await engine.containers(labels)
     if rows:
@@ -129,7 +131,7 @@ async def _remove_all(engine: Engine, labels: Mapping[str, str]) -> int:
     networks = await engine.networks(labels)
     for network in networks:
         await engine.remove_network(network)
-    return len(rows) + len(networks)
+    return Removed(containers=len(rows), networks=len(networks))
 
 
 def _labels(run: Run) -> dict[str, str]:

@@ -15,7 +15,8 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError
 
 from runs.engines.base import EngineError
-from runs.home import prepare
+from runs.home import prepare, why_unusable
+from runs.leftovers import Removed
 from runs.models import Run
 from runs.printing import lost_output, print_line
 from runs.reconcile import reconcile
@@ -30,10 +31,15 @@ _DJANGO_FLAGS = {"--version", "--settings", "--pythonpath", "--traceback", "--no
 class _Parser(CommandParser):
     def error(self, message: str) -> Any:
         hint = ""
-        if message.startswith("unrecognized arguments"):
+        if message.startswith("unrecognized arguments") and self._takes_task():
             hint = "; quote a task of several words, and put -- before one that begins with -"
+        elif message.endswith("expected one argument"):
+            hint = "; a value that begins with - goes behind a =, as --flag=-value"
         print_line(f"sanduk: {visible(message)}{hint}; see {self.prog} --help", sys.stderr)
         raise SystemExit(REFUSED)
+
+    def _takes_task(self) -> bool:
+        return any(action.dest == "task" for action in self._actions)
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -69,6 +75,7 @@ class SandukCommand(BaseCommand):
             kwargs["epilog"] = f"examples:\n{lines}"
         parser = super().create_parser(prog_name, words, **kwargs)
         parser.error = _Parser.error.__get__(parser)  # type: ignore[method-assign]
+        parser._takes_task = _Parser._takes_task.__get__(parser)  # type: ignore[attr-defined]
         for action in parser._actions:
             if _DJANGO_FLAGS & set(action.option_strings):
                 action.help = argparse.SUPPRESS
@@ -98,7 +105,7 @@ class SandukCommand(BaseCommand):
         except (Refusal, EngineError, ImproperlyConfigured) as exc:
             return self.refuse(str(exc))
         except DatabaseError as exc:
-            return self.refuse(f"the database cannot be used: {exc}")
+            return self.refuse(why_unusable(exc))
         except KeyboardInterrupt:
             self.refuse("stopped with Ctrl-C")
             return 130
@@ -169,6 +176,11 @@ def add_engine_flags(parser: CommandParser) -> None:
         help="docker, podman, apple or module:Class; default: the first that is installed",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="say only what went wrong")
+
+
+def removed_in_words(removed: Removed) -> str:
+    told = removed.spoken()
+    return f"removed {told}" if told else "nothing was left to remove"
 
 
 def add_json_flag(parser: CommandParser) -> None:

@@ -190,7 +190,7 @@ def test_bare_stop_never_touches_a_live_run(docker: Installation):
     swept = docker.sanduk("stop")
 
     assert swept.code == 0
-    assert "0 leftover(s) removed; 1 live run(s) left alone" in swept.line
+    assert "nothing was left to remove; 1 live run(s) left alone" in swept.line
     assert going.process.poll() is None
     assert len(docker.containers()) == 2
     assert going.signal(signal.SIGINT).end().code == 130

@@ -45,7 +45,7 @@ def test_what_a_killed_probe_left_is_removed_by_the_next_stop(
     done = docker.sanduk("stop", "--runtime", "docker")
 
     assert done.code == 0
-    assert "2 leftover(s) removed" in done.err
+    assert "removed 1 container, 1 image" in done.err
     assert probes(docker) == []
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from django.db import OperationalError
 
 from runs import home, installation
 from runs.refusal import Refusal
@@ -67,6 +68,45 @@ def test_everything_in_it_is_closed_to_others(state: Path):
     assert mode(state) == 0o700
     for name in ("secret_key", "install-id"):
         assert mode(state / name) == 0o600
+
+
+@pytest.mark.parametrize("reason", ["Read-only file system", "No space left on device"])
+def test_a_disk_that_takes_nothing_is_named_with_the_directory_and_the_reason(
+    state: Path, monkeypatch: pytest.MonkeyPatch, settings, reason: str
+):
+    def no_file(**_):
+        raise OSError(28, reason)
+
+    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(state / "sanduk.sqlite3")}
+    monkeypatch.setitem(settings.DATABASES, "default", database)
+    monkeypatch.setattr(home.tempfile, "TemporaryFile", no_file)
+
+    told = home.why_unusable(OperationalError("unable to open database file"))
+
+    assert told == f"nothing can be written in {state}, where the database is: {reason}"
+
+
+def test_a_database_that_is_broken_on_a_good_disk_is_named_as_a_file(
+    state: Path, monkeypatch: pytest.MonkeyPatch, settings
+):
+    state.mkdir()
+    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(state / "sanduk.sqlite3")}
+    monkeypatch.setitem(settings.DATABASES, "default", database)
+
+    told = home.why_unusable(OperationalError("file is not a database"))
+
+    assert told == f"the database {state}/sanduk.sqlite3 cannot be used: file is not a database"
+    assert list(state.iterdir()) == []
+
+
+def test_an_id_that_cannot_be_written_is_not_called_unreadable(state: Path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(installation, "write_once", full)
+
+    with pytest.raises(Refusal, match="/install-id cannot be written: No space left on device"):
+        installation.install_id()
 
 
 def test_the_second_time_nothing_is_migrated(state: Path, migrations: list[str]):

@@ -11,7 +11,7 @@ import pytest
 
 from runs import box, installation, locality, locks, reconcile
 from runs.engines.base import EngineError
-from runs.leftovers import FORGOTTEN_S, SETTLED_S
+from runs.leftovers import FORGOTTEN_S, SETTLED_S, Removed
 from runs.management.terminal import SandukCommand
 from runs.models import Run
 from runs.models.run import State
@@ -73,7 +73,8 @@ def test_a_run_whose_process_is_gone_is_ended_and_its_things_removed(
     assert (run.state, run.outcome, run.exit_code) == (State.ENDED, "interrupted", 143)
     assert (engine.rows, engine.nets) == ({}, {})
     assert not (runtime / run.uid).exists()
-    assert (done.ended, done.removed, done.troubles) == ([run.uid], 3, [])
+    assert (done.ended, done.troubles) == ([run.uid], [])
+    assert done.removed == Removed(containers=2, networks=1)
     assert [each.uid for each in told] == [run.uid]
 
 
@@ -208,7 +209,7 @@ def test_sweeping_removes_only_what_is_ours_and_belongs_to_no_live_run(engine, i
 
     assert set(engine.rows) == {"live", "kept", "theirs", "sanduk-db"}
     assert set(engine.nets) == {"live", "theirs"}
-    assert (done.removed, done.troubles) == (3, [])
+    assert (done.removed, done.troubles) == (Removed(containers=2, networks=1), [])
 
 
 def test_cleaning_removes_kept_containers_too_and_forgets_them(engine, install):
@@ -267,7 +268,7 @@ def test_sweeping_removes_all_that_a_killed_probe_left(engine, install):
     assert engine.rows == {}
     assert set(engine.images) == {"another's", "a built one"}
     assert not directory.exists()
-    assert (done.removed, done.troubles) == (2, [])
+    assert (done.removed, done.troubles) == (Removed(containers=1, images=1), [])
 
 
 def test_sweeping_leaves_a_probe_that_is_under_way(engine, install):
@@ -280,7 +281,7 @@ def test_sweeping_leaves_a_probe_that_is_under_way(engine, install):
     assert set(engine.rows) == {"probe"}
     assert "ours" in engine.images
     assert directory.exists()
-    assert done.removed == 0
+    assert done.removed == Removed()
 
 
 def aged(directory: Path, age_s: float) -> Path:

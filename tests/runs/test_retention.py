@@ -168,7 +168,7 @@ def test_clean_applies_it_at_once(monkeypatch, capsys, home: Path):
     monkeypatch.setattr(sanduk_clean, "sweep", lambda *_, **__: Reconciled())
     monkeypatch.setattr(sanduk_clean, "get_engine", lambda _: None)
 
-    assert sanduk_clean.Command().act(all=False, runtime="", quiet=False) == 0
+    assert sanduk_clean.Command().act(all=False, runtime="", quiet=False, json=False) == 0
     assert "the bodies of 1 call(s) removed by retention" in capsys.readouterr().err
     assert left(run) == []
 

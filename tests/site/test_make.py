@@ -51,6 +51,18 @@ def test_a_task_reaches_the_agent_as_it_was_typed(make, target: str, task: str):
     assert make(target, environ={"TASK": task})[-1] == task
 
 
+@pytest.mark.parametrize("target", ["run", "run-sealed"])
+@pytest.mark.parametrize("variables", [[], ["TASK="]])
+def test_without_a_task_the_variable_is_named(target: str, variables: list[str]):
+    words = ["make", "-s", "-o", "env", target, "BIN=/nowhere", *variables]
+    kept = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(words, cwd=ROOT, env=kept, capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 2
+    told = done.stderr.splitlines()[0]
+    assert told == f"give a task: make {target} TASK='look at every file here'"
+
+
 def test_a_workdir_may_have_a_space_and_a_dollar(make):
     words = make("run", TASK="x", WORK="my $work/here")
 

@@ -15,7 +15,7 @@ from runs.agents.base import AgentRefusal
 from runs.console import Terminal
 from runs.engines import get_engine
 from runs.locality import explained
-from runs.management.terminal import SandukCommand, add_engine_flags
+from runs.management.terminal import SandukCommand, add_engine_flags, add_json_flag
 from runs.plan import DEFAULT_AGENT, from_recipe
 from runs.refusal import Refusal
 
@@ -30,6 +30,7 @@ class Command(SandukCommand):
         parser.add_argument("--force", action="store_true", help="build even if it is there")
         parser.add_argument("--dry-run", action="store_true", help="print what would be built")
         add_engine_flags(parser)
+        add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
         if options["agent"] and options["recipe"]:
@@ -40,6 +41,11 @@ class Command(SandukCommand):
         except (AgentRefusal, recipes.RecipeError) as exc:
             raise Refusal(str(exc)) from None
         if options["dry_run"] and image.context is not None:
+            if options["json"]:
+                files = sorted(image.context.files)
+                told = {"image": image.tag, "context_files": files}
+                self.print_json({**told, "containerfile": image.context.containerfile})
+                return 0
             self.print(f"# image: {image.tag}")
             for path in sorted(image.context.files):
                 self.print(f"# build context: {path}")
@@ -49,5 +55,8 @@ class Command(SandukCommand):
         console = Terminal(quiet=options["quiet"])
         building = images.ensure(engine, image, console, rebuild=options["force"], pull=False)
         facts = asyncio.run(explained(engine, building))
-        self.print(f"{image.tag}  {facts.size_bytes // 10**6} MB")
+        if options["json"]:
+            self.print_json({"image": image.tag, "id": facts.id, "size_bytes": facts.size_bytes})
+        else:
+            self.print(f"{image.tag}  {facts.size_bytes // 10**6} MB")
         return 0

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import CommandParser
 
 from runs import audit, dismantling
-from runs.management.terminal import SandukCommand, add_engine_flags
+from runs.management.terminal import SandukCommand, add_engine_flags, removed_in_words
 from runs.models import Run
 from runs.refusal import Refusal
 
@@ -32,10 +32,10 @@ class Command(SandukCommand):
             raise Refusal(f"{live} live run(s): wait for them, or end them with sanduk clean --all")
         chosen = options["runtime"] or settings.SANDUK_RUNTIME
         done = dismantling.clear_engines(dismantling.engines_used(chosen))
-        audit.record("destroy", "engines", removed=done.removed)
+        audit.record("destroy", "engines", removed=done.removed.total)
         for trouble in done.troubles:
             self.refuse(trouble)
-        self.say(f"{done.removed} container(s), network(s) and image(s) removed")
+        self.say(removed_in_words(done.removed))
         if done.troubles:
             self.say("the records stay: without them nothing would know what is left there")
             return 2

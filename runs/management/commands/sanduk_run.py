@@ -41,6 +41,7 @@ class Command(SandukCommand):
         add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
+        _check_detached(options)
         plan = make_plan(order_from(options))
         if options["dry_run"]:
             return self._describe(plan, as_json=options["json"])
@@ -193,13 +194,18 @@ def _read(name: str) -> bytes:
         return file.read(TASK_FILE_MAX + 1)
 
 
-def _outputs(options: dict[str, Any]) -> dict[str, Output]:
-    """Find out before the run, not after it, that a result has nowhere to go."""
-    flags = {"report": "--report", "stats_file": "--stats-file"}
-    for name, flag in (*flags.items(), ("json", "--json")):
+_OUTPUTS = {"report": "--report", "stats_file": "--stats-file"}
+
+
+def _check_detached(options: dict[str, Any]) -> None:
+    for name, flag in (*_OUTPUTS.items(), ("json", "--json")):
         if options["detach"] and options[name]:
             raise Refusal(f"{flag} means nothing with --detach, which returns before the run ends")
-    found = {name: Output(flag, options[name]) for name, flag in flags.items() if options[name]}
+
+
+def _outputs(options: dict[str, Any]) -> dict[str, Output]:
+    """Find out before the run, not after it, that a result has nowhere to go."""
+    found = {name: Output(flag, options[name]) for name, flag in _OUTPUTS.items() if options[name]}
     if len({output.path for output in found.values()}) < len(found):
         raise Refusal("--report and --stats-file name the same file")
     return found

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from runs import narration, shown
 from runs.duration import spoken
+from runs.management.numbers import whole
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.models import Run
 from runs.visible import visible
 
 COLUMNS = ("RUN", "CREATED", "OUTCOME", "TOOK", "AGENT", "MODE", "COST", "TASK")
 
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 100_000):
-        raise argparse.ArgumentTypeError("it takes a number from 1 to 100000")
-    return int(text)
+_limit = whole(high=100_000)
 
 
 class Command(SandukCommand):
@@ -27,7 +23,7 @@ class Command(SandukCommand):
     examples = ("runs", "runs --limit 100 --json", "runs --live")
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--limit", type=_count, default=20, metavar="N", help="at most N (20)")
+        parser.add_argument("--limit", type=_limit, default=20, metavar="N", help="at most N (20)")
         parser.add_argument("--live", action="store_true", help="only those that have not ended")
         add_json_flag(parser)
 
