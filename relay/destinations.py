@@ -124,7 +124,7 @@ def parse_allowed_host(text: str) -> HostPort:
     literal = _literal(host)
     if literal is None and _NUMBER_AT_END.fullmatch(host):
         raise InvalidHost(
-            f"--allow-host {text}: no name ends in a number; write an address in full, as 192.0.2.1"
+            f"--allow-host {text}: no name ends in a number; an address is four decimal numbers"
         )
     is_local = host == "localhost" or host.endswith(".localhost")
     if is_local or (literal is not None and not is_public(host)):

@@ -130,10 +130,14 @@ def variable_of(name: str) -> str:
                 "SANDUK_HOME/providers.toml"
             )
         raise Refusal(f"provider {name} needs no key")
-    if problem and not credentials.NAME.fullmatch(name):
+    if credentials.NAME.fullmatch(name):
+        return name
+    if problem:
         raise Refusal(f"there is no provider {name!r} that can be used: {problem}")
-    credentials.check_name(name)
-    return name
+    raise Refusal(
+        f"{name!r} is no provider (sanduk list providers) and no name of a secret: capitals, digits "
+        "and _, as OPENAI_API_KEY"
+    )
 
 
 def known_names() -> list[str]:
