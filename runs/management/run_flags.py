@@ -7,6 +7,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from runs.management.numbers import cores, dollars, whole
+
 REPLACED = {
     "--proxy-network": "a run's network is its own now; --mode sealed or key-safe says which kind",
     "--proxy-port": "the relay listens on a socket of the run's own, so there is no port to choose",
@@ -129,7 +131,7 @@ def _add_agent(parser: CommandParser) -> None:
     group = parser.add_argument_group("the agent and its model")
     _add_who(group)
     group.add_argument("--effort", choices=("low", "medium", "high", "xhigh", "max"))
-    group.add_argument("--max-turns", type=int, metavar="N")
+    group.add_argument("--max-turns", type=whole(), metavar="N")
     group.add_argument("--allowed-tools", action=_Text, default="", metavar="LIST")
     group.add_argument(
         "--permission-mode",
@@ -192,7 +194,7 @@ def _add_size(group: argparse._ArgumentGroup, *, timeout: str) -> None:
         metavar="DURATION",
         help=f"end it after this long: 90, 15m, 2h, 7d ({timeout})",
     )
-    group.add_argument("--cpus", type=float, default=4, metavar="N")
+    group.add_argument("--cpus", type=cores, default=4, metavar="N")
     group.add_argument(
         "--memory", action=_Text, default="4g", metavar="SIZE", help="memory, without swap (4g)"
     )
@@ -235,14 +237,14 @@ def _add_policy(parser: CommandParser) -> None:
     group = parser.add_argument_group("what the relay allows (sealed and key-safe runs)")
     add = group.add_argument
     add("--allow-model", action="append", default=[], metavar="ID", help="only these models")
-    add("--max-tokens-cap", type=int, metavar="N", help="the most output tokens of one call")
+    add("--max-tokens-cap", type=whole(), metavar="N", help="the most output tokens of one call")
     add(
         "--max-calls",
-        type=int,
+        type=whole(),
         metavar="N",
         help="how many calls may go out; model lists and token counts are free",
     )
-    add("--max-body", type=int, metavar="MB", help="the largest request (64)")
+    add("--max-body", type=whole(), metavar="MB", help="the largest request (64)")
     add(
         "--allow-path",
         action="append",
@@ -250,8 +252,8 @@ def _add_policy(parser: CommandParser) -> None:
         metavar="PATH[=PROTOCOL]",
         help="one more path of the provider's API: GET and POST, or with its protocol model calls",
     )
-    add("--budget", type=float, metavar="USD", help="end it when so much is spent")
-    add("--token-budget", type=int, metavar="N", help="the same in tokens, in and out")
+    add("--budget", type=dollars, metavar="USD", help="end it when so much is spent")
+    add("--token-budget", type=whole(), metavar="N", help="the same in tokens, in and out")
     add("--budget-strict", action="store_true", help="never cross it: allow less output instead")
     add(
         "--unpriced",

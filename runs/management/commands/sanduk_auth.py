@@ -135,8 +135,8 @@ def variable_of(name: str) -> str:
     if problem:
         raise Refusal(f"there is no provider {name!r} that can be used: {problem}")
     raise Refusal(
-        f"{name!r} is no provider (sanduk list providers) and no name of a secret: capitals, digits "
-        "and _, as OPENAI_API_KEY"
+        f"{name!r} is no provider (sanduk list providers) and no name of a secret: capitals, "
+        "digits and _, as OPENAI_API_KEY"
     )
 
 
