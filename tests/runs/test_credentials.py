@@ -60,20 +60,6 @@ def test_a_full_disk_is_told_with_the_file_and_loses_nothing(home, monkeypatch):
     assert not list(home.glob(".credentials.*"))
 
 
-def test_a_full_disk_is_told_with_the_file_and_loses_nothing(home, monkeypatch):
-    credentials.store(NAME, SECRET)
-
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(credentials.os, "fsync", full)
-
-    with pytest.raises(Refusal, match="/credentials cannot be written: No space left on device"):
-        credentials.store("OPENAI_API_KEY", "another")
-    assert credentials.stored() == {NAME: SECRET}
-    assert not list(home.glob(".credentials.*"))
-
-
 def test_the_environment_wins_over_what_is_stored(monkeypatch):
     credentials.store(NAME, SECRET)
     assert keys.value_of(NAME) == SECRET
