@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from runs import shown
+from runs import shown, terms
 from runs.duration import spoken
 from runs.models import Run
 from runs.models.run import Outcome
-from runs.mounts import described
 from runs.plan import Plan
 from runs.visible import visible
 
@@ -187,6 +185,7 @@ def as_json(run: Run, cost_kind: str | None = None) -> dict[str, Any]:
             "cost_kind": cost_kind or None,
             "tokens": run.spent_tokens,
         },
+        "rules": terms.as_json(run.order),
         "seal": run.certificate.get("headline", ""),
         "report": {
             "state": run.report_state,
@@ -219,35 +218,3 @@ def stats(run: Run, report: str) -> bytes:
         "run": as_json(run),
     }
     return f"{json.dumps(found, indent=2)}\n".encode()
-
-
-def dry_run(plan: Plan) -> dict[str, Any]:
-    """What would be started. The credential is a placeholder; nothing is asked of any engine."""
-    launch = plan.launch("<run token>" if plan.order.relayed else "<key>")
-    order = plan.order
-    described: dict[str, Any] = {
-        "agent": plan.agent.name,
-        "provider": plan.provider.name if plan.provider else "none",
-        "mode": order.mode_name,
-        "engine": plan.engine.name,
-        "image": plan.image.tag,
-        "link": plan.link_image.tag if plan.link_image else "none",
-        "workdir": str(plan.workspace.path),
-        "runs as": f"{plan.workspace.uid}:{plan.workspace.gid}",
-        "mounts": described_or_none(plan),
-        "limits": f"{_cpus(order.cpus)}, {order.memory}, {spoken(order.timeout_s)}",
-        "task": "on stdin" if launch.task_on_stdin else "in argv",
-        "argv": [visible(word) for word in launch.argv],
-        "variables": sorted({*launch.env, *order.env, *order.env_names}),
-    }
-    return described
-
-
-def _cpus(limit: float) -> str:
-    """The limit in words; a container gets no more processors than there are."""
-    there = os.cpu_count() or 1
-    return f"{limit:g} cpus" + (f" (this host has {there})" if limit > there else "")
-
-
-def described_or_none(plan: Plan) -> str:
-    return "; ".join(described(plan.mounts)) or "none"

@@ -64,6 +64,7 @@ class Starting:
         self._console = console
         self._step = step
         self._on_attempt = on_attempt
+        self._on_sealed: Callable[[], None] = lambda: None
         self._link_container = ""
         self._token = secrets.token_urlsafe(24)
 
@@ -162,7 +163,12 @@ class Starting:
             policy = replace(policy, upstream=upstream)
         credential = relay.Credential(key, provider.key_env) if key else None
         bodies = self._body_log()
-        app = relay.create_app(policy, credential, self._token, self._ledger, bodies=bodies)
+        app = relay.create_app(policy, credential, self._token, self._ledger)
+
+        def count_from_here() -> None:
+            self._ledger.sequence, app.bodies = 0, bodies
+
+        self._on_sealed = count_from_here
         await stack.enter_async_context(relay.serving(app, listening))
         if door is not None and self.plan.egress is not None:
             serving = relay.serving_egress(self.plan.egress, door, self._on_attempt)
@@ -234,6 +240,8 @@ class Starting:
         self._step(self.certificate.headline)
         if self.certificate.holes:
             raise Refusal(f"the seal has a hole: {'; '.join(self.certificate.holes)}")
+        # the probe's calls are behind us: the agent's are numbered from 1, and kept
+        self._on_sealed()
 
     # -- the agent's container ------------------------------------------------------------------
     def _files(

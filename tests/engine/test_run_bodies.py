@@ -22,7 +22,13 @@ def test_a_kept_body_is_private_and_can_be_read_back(docker: Installation):
 
     modes = {stat.S_IMODE(each.stat().st_mode) for each in directory.glob("*.json")}
     assert modes == {0o600}
-    shown = docker.sanduk("show", uid, "--call", str(call["sequence"]))
+    # the agent's first call is number 1 everywhere; the probe's own are nobody's
+    assert call["sequence"] == 1
+    assert {each.name for each in directory.iterdir()} == {
+        "0001.json", "0001.outcome.json", "calls.log",
+    }  # fmt: skip
+    assert docker.sanduk("logs", uid, "--calls").out.split()[0] == "1"
+    shown = docker.sanduk("show", uid, "--call", "1")
     assert shown.code == 0
     assert '{"model":"rehearsal","messages":[]}' in shown.out
     assert '"status": 200' in shown.out

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -51,8 +53,8 @@ def left(run: Run) -> list[int]:
     return sorted(call.sequence for call in kept_calls(retention.bodies_of(run)))
 
 
-def show(run: Run, number: int) -> int:
-    return sanduk_show.Command().act(run=run.uid, call=number, json=False)
+def show(run: Run, number: int, *, as_json: bool = False) -> int:
+    return sanduk_show.Command().act(run=run.uid, call=number, json=as_json)
 
 
 def test_what_is_too_old_goes_and_the_rest_stays():
@@ -115,8 +117,41 @@ def test_show_tells_a_body_that_made_room_from_one_that_was_never_kept(capsys):
     RelayCall.objects.create(run=never, sequence=1, method="POST", path="/", started_at=clock.now())
     with pytest.raises(Refusal, match="run with --log-bodies"):
         show(never, 1)
-    with pytest.raises(Refusal, match="has no call 7"):
+    with pytest.raises(Refusal, match="has no call 7: its last one is 1"):
         show(run, 7)
+    with pytest.raises(Refusal, match="has no call 7: its last one is 1"):
+        show(never, 7)
+    with pytest.raises(Refusal, match="has no call 1: it made none"):
+        show(make_run(state="ended"), 1)
+
+
+def test_a_log_that_somebody_removed_is_named(capsys):
+    run = logged(1)
+    RelayCall.objects.filter(run=run).update(bytes_in=5)
+    directory = retention.bodies_of(run)
+    (directory / "calls.log").unlink()
+    (directory / "0001.json").unlink()
+
+    show(run, 1)
+    assert f"its body is not in {directory}" in capsys.readouterr().out
+    shutil.rmtree(directory)
+    show(run, 1)
+    assert f"gone with {directory}, which is not there any more" in capsys.readouterr().out
+
+
+def test_one_call_as_json_is_one_document(capsys):
+    run = logged(1)
+    assert show(run, 1, as_json=True) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["call"]["sequence"] == 1
+    assert told["body"] == "x" * len(told["body"])
+    assert told["no_body"] == ""
+
+    (retention.bodies_of(run) / "0001.json").unlink()
+    show(run, 1, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["body"] is None
+    assert told["no_body"] == "its body made room for later ones"
 
 
 def test_a_refused_call_has_no_body_and_is_shown_all_the_same(capsys):
@@ -126,7 +161,7 @@ def test_a_refused_call_has_no_body_and_is_shown_all_the_same(capsys):
     )
 
     assert show(run, 2) == 0
-    assert "it sent no body that was kept" in capsys.readouterr().out
+    assert "the relay refused it, so no body was sent on" in capsys.readouterr().out
 
 
 def test_reconciling_applies_it_once_an_hour(home: Path):

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from runs import duration, keys, narration
+from runs import duration, keys, narration, preview
 from runs.console import Terminal
 from runs.lifecycle import execute, exit_code, start_here
 from runs.management.detach import detach
@@ -59,13 +59,11 @@ class Command(SandukCommand):
         return self._finish(run, options, outputs, console)
 
     def _describe(self, plan: Plan, *, as_json: bool) -> int:
-        described = narration.dry_run(plan)
         if as_json:
-            self.print_json(described)
+            self.print_json(preview.as_json(plan))
         else:
-            for name, value in described.items():
-                shown = " ".join(value) if isinstance(value, list) else value
-                self.print(f"{name + ':':<12} {shown}")
+            for name, value in preview.lines(plan):
+                self.print(f"{name + ':':<12} {value}")
         return 0
 
     def _finish(

@@ -10,11 +10,12 @@ from django.core.management.base import CommandParser
 from django.db.models import Max
 
 from relay.bodies import read_body, read_digests, read_outcome, removed_on
-from runs import clock, narration, retention, shown
+from runs import clock, narration, retention, shown, terms
 from runs.duration import spoken
 from runs.management.commands.sanduk_stop import one_run
+from runs.management.numbers import whole
 from runs.management.terminal import SandukCommand, add_json_flag
-from runs.models import Run
+from runs.models import RelayCall, Run
 from runs.refusal import Refusal
 from runs.visible import visible
 
@@ -31,14 +32,14 @@ class Command(SandukCommand):
         for part in PARTS:
             parser.add_argument(f"--{part}", action="store_true", help=f"only the {part}")
         parser.add_argument(
-            "--call", type=int, metavar="N", help="what call N sent, if it was kept"
+            "--call", type=whole(), metavar="N", help="what call N sent, if it was kept"
         )
         add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
         run = one_run(options["run"])
         if options["call"] is not None:
-            return self._body(run, options["call"])
+            return self._call(run, options["call"], as_json=options["json"])
         parts = [p for p in PARTS if options[p]]
         if options["json"]:
             self.print_json(_as_json(run, parts))
@@ -49,34 +50,25 @@ class Command(SandukCommand):
             getattr(self, f"_{part}")(run, headed=not parts)
         return 0
 
-    def _body(self, run: Run, number: int) -> int:
-        """One kept request as it was sent, and its outcome."""
+    def _call(self, run: Run, number: int, *, as_json: bool) -> int:
+        """One call: the request as it was sent, if it was kept, and what became of it."""
         directory = retention.bodies_of(run)
-        body = read_body(directory, number)
-        if body is None:
-            return self._without_body(run, number, directory)
-        self.print(visible(body.decode("utf-8", "replace"), lines=True))
-        outcome = read_outcome(directory, number)
-        self.print(visible(json.dumps(outcome, indent=2, default=str), lines=True))
-        return 0
-
-    def _without_body(self, run: Run, number: int, directory: Path) -> int:
-        """What is known of a call whose body is not there, and why it is not."""
-        if not run.order.get("log_bodies"):
-            raise Refusal(
-                f"call {number} of run {run.uid} was not kept; run with --log-bodies to keep bodies"
-            )
+        body, outcome = read_body(directory, number), read_outcome(directory, number)
+        text = None if body is None else body.decode("utf-8", "replace")
+        # a call that still goes on has a body before it has a row
         call = run.calls.filter(sequence=number).first()
-        if call is None:
-            raise Refusal(f"run {run.uid} has no call {number}; sanduk show {run.uid} --calls")
-        if day := removed_on(directory, number):
-            why = f"its body was removed by retention on {day}"
-        elif number in read_digests(directory):
-            why = "its body made room for later ones"
+        if call is None and text is None:
+            raise Refusal(_no_such_call(run, number))
+        why = _why_no_body(run, call, directory) if call and text is None else ""
+        if as_json:
+            row = run.calls.filter(sequence=number).values().first()
+            self.print_json({"call": row, "body": text, "no_body": why, "outcome": outcome})
+        elif call is not None and text is None:
+            self.print(shown.call_line(call))
+            self.print(f"  {visible(why)}")
         else:
-            why = f"it sent no body that was kept in {directory}"
-        self.print(shown.call_line(call))
-        self.print(f"  {visible(why)}")
+            self.print(visible(text or "", lines=True))
+            self.print(visible(json.dumps(outcome, indent=2, default=str), lines=True))
         return 0
 
     def _facts(self, run: Run) -> None:
@@ -89,6 +81,7 @@ class Command(SandukCommand):
             ("mode", run.mode),
             ("image", f"{run.image} ({run.engine})"),
             ("workdir", run.workspace),
+            *([("rules", rules)] if (rules := terms.as_flags(run.order)) else []),
             ("asked by", run.requested_as),
             ("created", f"{run.created_at:%Y-%m-%d %H:%M:%S} UTC"),
             *_standing(run),
@@ -138,6 +131,32 @@ class Command(SandukCommand):
             self.print(visible(run.report, lines=True).rstrip())
         else:
             self.print(f"  {run.report_state or 'none'}")
+
+
+def _no_such_call(run: Run, number: int) -> str:
+    last = run.calls.aggregate(last=Max("sequence"))["last"]
+    there = f"its last one is {last}; sanduk show {run.uid} --calls" if last else "it made none"
+    return f"run {run.uid} has no call {number}: {there}"
+
+
+def _why_no_body(run: Run, call: RelayCall, directory: Path) -> str:
+    """Why what a call sent is not there. Raises Refusal for a run that kept no bodies."""
+    number = call.sequence
+    if not run.order.get("log_bodies"):
+        raise Refusal(
+            f"call {number} of run {run.uid} was not kept; run with --log-bodies to keep bodies"
+        )
+    if day := removed_on(directory, number):
+        return f"its body was removed by retention on {day}"
+    if number in read_digests(directory):
+        return "its body made room for later ones"
+    if call.refusal:
+        return "the relay refused it, so no body was sent on, and none was kept"
+    if not directory.is_dir():
+        return f"its body is gone with {directory}, which is not there any more"
+    if not call.bytes_in:
+        return "it sent no body"
+    return f"its body is not in {directory}: the log had stopped, or somebody removed it"
 
 
 def _model(run: Run) -> str:
