@@ -15,11 +15,17 @@ PAUSE_S = 0.3
 
 
 @contextlib.asynccontextmanager
-async def held(name: str, on_wait: Callable[[], None] | None = None) -> AsyncIterator[None]:
-    """Hold this installation's lock of that name; `on_wait` is called once if it is taken."""
+async def held(
+    name: str, on_wait: Callable[[], None] | None = None, *, shared: bool = False
+) -> AsyncIterator[None]:
+    """Hold this installation's lock of that name; `on_wait` is called once if it is taken.
+
+    Args:
+        shared: beside others who hold it shared, but beside nobody who holds it alone.
+    """
     with _opened(name) as descriptor:
         waited = False
-        while not _taken(descriptor):
+        while not _taken(descriptor, shared=shared):
             if not waited and on_wait is not None:
                 on_wait()
             waited = True
@@ -46,9 +52,9 @@ def _opened(name: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _taken(descriptor: int) -> bool:
+def _taken(descriptor: int, *, shared: bool = False) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

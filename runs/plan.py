@@ -13,6 +13,7 @@ import msgspec
 from django.conf import settings
 
 import recipes
+from recipes.catalog import is_path
 from relay import EgressRules, InvalidUpstream, Policy, Provider, with_upstream
 from runs import admission, keys, mounts, providers, rules, workspace
 from runs.agents import get_agent
@@ -40,6 +41,7 @@ class Image:
     containerfile: a Containerfile of the person's own, built in its own directory.
     base: the image it is built from, when a recipe says so.
     kits: name and hash of each kit that nothing pins.
+    recipe_file: where its recipe is, when it was given by a path.
     """
 
     tag: str
@@ -48,6 +50,7 @@ class Image:
     containerfile: Path | None = None
     base: str = ""
     kits: tuple[str, ...] = ()
+    recipe_file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +156,19 @@ def from_recipe(spec: str, kits: Sequence[str] = ()) -> tuple[recipes.Recipe, Im
         recipe.home,
         base=recipe.base,
         kits=tuple(f"{kit.name}@{kit.sha256}" for kit in recipe.kits if not kit.pinned),
+        recipe_file=str(Path(spec).expanduser().absolute()) if is_path(spec) else "",
     )
     return recipe, image
+
+
+def from_containerfile(name: str, tag: str = "") -> Image:
+    """The image of a person's own Containerfile. Raises Refusal when there is no such file."""
+    file = expanded(name, what="--containerfile").resolve()
+    if not file.is_file():
+        raise Refusal(f"--containerfile {name}: there is no such file")
+    place = f"{settings.SANDUK_HOME}\0{file}"
+    own = f"sanduk-custom:{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
+    return Image(tag or own, containerfile=file)
 
 
 def _nobody() -> Provider:
@@ -230,12 +244,7 @@ def _agent_and_image(order: Order) -> tuple[Agent, Image]:
         return get_agent(named), image
     agent = get_agent(order.agent or DEFAULT_AGENT)
     if order.containerfile:
-        file = expanded(order.containerfile, what="--containerfile").resolve()
-        if not file.is_file():
-            raise Refusal(f"--containerfile {order.containerfile}: there is no such file")
-        place = f"{settings.SANDUK_HOME}\0{file}"
-        own = f"sanduk-custom:{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
-        return agent, Image(order.image or own, containerfile=file)
+        return agent, from_containerfile(order.containerfile, order.image)
     if order.image:
         return agent, Image(order.image)
     recipe, image = from_recipe(agent.recipe, order.kits)

@@ -66,6 +66,8 @@ class Starting:
         self._on_attempt = on_attempt
         self._on_sealed: Callable[[], None] = lambda: None
         self._link_container = ""
+        self._link_tag = ""
+        self.image_tag = plan.image.tag  # until the engine has told which one it really is
         self._token = secrets.token_urlsafe(24)
 
     async def container(self) -> str:
@@ -82,8 +84,10 @@ class Starting:
         plan = self.plan
         credential = keys.provider_key(plan.provider) if plan.provider else ""
         checking = asyncio.ensure_future(self._check_key(credential))
+        needed = [each.tag for each in (plan.image, plan.link_image) if each is not None]
         try:
-            return await self._made(credential, checking)
+            async with images.kept(needed):
+                return await self._made(credential, checking)
         finally:
             checking.cancel()
             await asyncio.gather(checking, return_exceptions=True)
@@ -127,6 +131,7 @@ class Starting:
             self._step(found.text)
 
     async def _create(self, facts: ImageFacts, credential: str, network: str) -> str:
+        self.image_tag = facts.tag or self.image_tag
         launch = self.plan.launch(credential)
         task_on_stdin = launch.task_on_stdin and not self.plan.order.shell
         stdin = f"{launch.before_task}{self.plan.task}" if task_on_stdin else None
@@ -143,7 +148,8 @@ class Starting:
         if self.plan.link_image is None:
             return await self._image(self.plan.image)
         link_image = images.ensure(self.plan.engine, self.plan.link_image, self._console)
-        facts, _ = await _both(self._image(self.plan.image), link_image)
+        facts, link_facts = await _both(self._image(self.plan.image), link_image)
+        self._link_tag = link_facts.tag
         return facts
 
     def _bind(self, path: Path) -> socket.socket:
@@ -213,7 +219,7 @@ class Starting:
             network = await holdings.network(f"sanduk-{holdings.box.path.name}", internal=False)
         self._link_container = await holdings.create(
             link.spec(
-                image=plan.link_image.tag if plan.link_image else "",
+                image=self._link_tag,
                 questions=questions,
                 network=network,
                 box=holdings.box,
@@ -282,7 +288,7 @@ class Starting:
         workspace = Mount(str(place.path), WORK, read_only=False)
         return ContainerSpec(
             # another build may take a tag of a person's own meanwhile, never an id
-            image=facts.id if self.plan.image.containerfile else self.plan.image.tag,
+            image=facts.id if self.plan.image.containerfile else self.image_tag,
             entrypoint=f"{BOX}/entry",
             argv=(str(order.timeout_s + AFTER_DEADLINE_S), *command),
             labels={**self._holdings.labels, LABEL_ROLE: "shell" if order.shell else "agent"},

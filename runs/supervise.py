@@ -146,12 +146,15 @@ class Supervision:
 
     async def _to_the_end(self, holdings: Holdings, owner: str) -> Ending:
         state: ContainerState | None = None
-        self._starting = Starting(
+        starting = self._starting = Starting(
             self.plan, holdings, self._ledger, self.console, self.step, self._on_attempt
         )
         try:
-            self._container = await self._unless_halted(self._starting.container())
-            await self._recorder.rows(lambda: Run.objects.mark_running(self.run.uid, owner))
+            self._container = await self._unless_halted(starting.container())
+            facts = {"image": starting.image_tag}
+            await self._recorder.rows(
+                lambda: Run.objects.mark_running(self.run.uid, owner, **facts)
+            )
             state = await self._watch(self._container)
         except Halted:
             pass

@@ -116,6 +116,18 @@ class ImageFacts:
     user: str
     size_bytes: int
     created: str
+    tag: str = ""  # by which `runs.images` found it
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRow:
+    """One image as the engine lists it."""
+
+    id: str
+    tags: tuple[str, ...]  # as we gave them; none: another build took its tag
+    labels: Mapping[str, str]
+    size_bytes: int
+    created: str  # a date and time in ISO 8601, as the engine says it
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +174,20 @@ class Engine(ABC):
         also *answers* is proved by the link's own probe, at the start of every run.
         """
 
+    async def start_service(self) -> None:
+        """Start what this engine needs, where that is a command of the engine's own.
+
+        Elsewhere it must run already. Raises EngineError, naming the command that starts it.
+        """
+        await self.ready()
+
+    async def stop_service(self) -> None:
+        """Stop it again, for everybody on this machine.
+
+        Raises EngineError where that is not the engine's own to do, naming what does it.
+        """
+        raise EngineError(f"sanduk did not start {self.name} and does not stop it")
+
     # -- images -----------------------------------------------------------------------------
     @abstractmethod
     async def image(self, tag: str) -> ImageFacts | None: ...
@@ -169,6 +195,17 @@ class Engine(ABC):
     @abstractmethod
     async def build(self, spec: BuildSpec, on_line: Callable[[str], None]) -> None:
         """Build an image; `on_line` is given what the build prints. Raises BuildFailed."""
+
+    async def list_images(self, labels: Mapping[str, str]) -> list[ImageRow]:
+        """All images that carry every one of these labels. Raises EngineError."""
+        raise EngineError(f"sanduk knows no way to list the images of engine {self.name}")
+
+    async def remove_image(self, image: str) -> bool:
+        """Remove one by its tag or id, never by force; False: a container still needs it.
+
+        One already gone is no error.
+        """
+        raise EngineError(f"sanduk knows no way to remove an image from engine {self.name}")
 
     async def remove_images(self, labels: Mapping[str, str]) -> int:
         """Remove the images that carry every one of these labels; returns how many there were.

@@ -263,8 +263,15 @@ class Installation:
         assert not left, left
 
 
-def image_tags(*names: str) -> list[str]:
-    return [recipes.image_tag(recipes.render(recipes.load(name)), {}) for name in names]
+def image_tags(*names: str, cli: str = "docker") -> list[str]:
+    """What these recipes' images are called there: the id of the base image it has counts too."""
+    tags = []
+    for name in names:
+        recipe = recipes.load(name)
+        base = told(cli, "image", "inspect", "--format", "{{.Id}}", recipe.base)
+        found = base.stdout.strip().removeprefix("sha256:") if base.returncode == 0 else None
+        tags.append(recipes.image_tag(recipes.render(recipe), {}, found))
+    return tags
 
 
 @pytest.fixture(scope="session")
@@ -281,14 +288,16 @@ def agent_images(docker_ready: Path) -> None:
 
 def give_images(cli: str, *names: str) -> None:
     """Copy images of ours from Docker: building them again would take minutes."""
-    for tag in image_tags(*names):
-        if told(cli, "image", "inspect", tag).returncode == 0:
+    for tag, called in zip(image_tags(*names), image_tags(*names, cli=cli), strict=True):
+        if told(cli, "image", "inspect", called).returncode == 0:
             continue
         if told("docker", "image", "inspect", tag).returncode != 0:
             pytest.skip(f"Docker has no image {tag} to copy")
         with subprocess.Popen(["docker", "save", tag], stdout=subprocess.PIPE) as save:
             loaded = told(cli, "load", "--quiet", stdin=save.stdout)
         assert (save.returncode, loaded.returncode) == (0, 0), loaded.stderr
+        if called != tag:  # that store has another base image, or none
+            assert told(cli, "tag", tag, called).returncode == 0
 
 
 def environment_of(ground: Path, home: Path) -> dict[str, str]:
