@@ -65,7 +65,8 @@ class Policy:
             ("--max-body", self.max_body_bytes),
         ):
             if value is not None and (type(value) is not int or value < 1):
-                shown = f"{value / MIB:g}" if flag == "--max-body" else value
+                in_mb = flag == "--max-body" and type(value) is int
+                shown = value // MIB if in_mb else value
                 raise InvalidPolicy(f"{flag} takes a whole number above 0, not {shown}")
         for model in self.allow_models:
             if not _MODEL_NAME.fullmatch(model):
