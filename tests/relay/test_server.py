@@ -313,8 +313,10 @@ async def test_a_refusal_reaches_a_client_that_still_sends_after_its_100_continu
             writer.close()
 
 
-async def test_a_refused_client_that_never_stops_sending_is_cut_off(monkeypatch):
-    monkeypatch.setattr(relay.server, "LINGER_S", 0.2)
+@pytest.mark.parametrize("bound", [("LINGER_S", 0.2), ("MAX_DISCARDED_BYTES", 300)])
+async def test_a_refused_client_that_never_stops_sending_is_cut_off(monkeypatch, bound):
+    monkeypatch.setattr(relay.server, "LINGER_S", 60)
+    monkeypatch.setattr(relay.server, *bound)
     async with standing(OK, max_body_bytes=10) as stand:
         _, writer = await stand.connect()
         head = request(body=b"", close=False)[:-2]
