@@ -20,6 +20,7 @@ from runs.interrupts import Interrupts
 from runs.models import Run
 from runs.models.run import EXIT_CODES, Outcome
 from runs.order import Order
+from runs.overlap import notes, refuse_overlap, writable_in
 from runs.plan import Plan
 from runs.recorder import Recorder
 from runs.refusal import Refusal
@@ -35,14 +36,14 @@ def submit(plan: Plan, *, trigger: str = Run.Trigger.TERMINAL, requested_by: Any
 def start_here(plan: Plan, *, uid: str = "") -> Run:
     """Write the run down as already claimed by this process, so it can never wait for nobody.
 
-    Raises Refusal when another live run works in the same directory.
+    Raises Refusal when another live run works in the same directory, or in one lent to write in.
     """
     require_room()
     require_memory(plan.order.memory)
     now = clock.now()
     try:
         with transaction.atomic():
-            _refuse_overlap(str(plan.workspace.path))
+            refuse_overlap(*_places(plan))
             return Run.objects.create(
                 **_columns(plan, Run.Trigger.TERMINAL),
                 state=Run.State.STARTING,
@@ -52,7 +53,7 @@ def start_here(plan: Plan, *, uid: str = "") -> Run:
                 **({"uid": uid} if uid else {}),
             )
     except IntegrityError:
-        _refuse_overlap(str(plan.workspace.path))
+        refuse_overlap(*_places(plan))
         raise
 
 
@@ -64,22 +65,17 @@ def claim(uid: str) -> bool:
     run = Run.objects.get(uid=uid)
     try:
         with transaction.atomic():
-            _refuse_overlap(run.workspace)
+            refuse_overlap(run.workspace, writable_in(run.order))
             return Run.objects.claim(uid, lease.owner(), settings.SANDUK_LEASE_SECONDS)
     except IntegrityError:
-        _refuse_overlap(run.workspace)
+        refuse_overlap(run.workspace, writable_in(run.order))
         raise
 
 
-def _refuse_overlap(path: str) -> None:
-    """Two agents in one directory, or one inside the other's, would overwrite each other."""
-    for other in Run.objects.live().values("uid", "workspace"):
-        theirs = other["workspace"]
-        if path == theirs or path.startswith(f"{theirs}/") or theirs.startswith(f"{path}/"):
-            raise Refusal(
-                f"run {other['uid']} works in {theirs}; wait for it, or stop it with: "
-                f"sanduk stop {other['uid']}"
-            )
+def _places(plan: Plan) -> tuple[str, list[str]]:
+    """Where it works, and what else it may write in."""
+    lent = [mount.source for mount in plan.mounts if not mount.read_only]
+    return str(plan.workspace.path), lent
 
 
 def _columns(plan: Plan, trigger: str) -> dict[str, Any]:
@@ -110,6 +106,8 @@ def execute(run: Run, plan: Plan, console: Console) -> Run:
     reconciler with its lease provably dead.
     """
     owner = lease.owner()
+    for note in notes(run, plan.mounts):
+        console.progress(note)
     with Interrupts() as interrupts:
         try:
             ending = _live(run, plan, console, owner, interrupts)

@@ -44,6 +44,15 @@ def parse(text: str, *, home: str, state: Path) -> Mount:
     return Mount(str(real), target, read_only)
 
 
+def absolute(text: str) -> str:
+    """A mount with its source made absolute: its order may be read in another directory.
+
+    Raises Refusal when it is not of the form that `parse` takes.
+    """
+    source, _, _ = _split(text)
+    return f"{expanded(source, what='--mount').absolute()}{text[len(source) :]}"
+
+
 def parse_all(texts: Iterable[str], *, home: str, state: Path) -> tuple[Mount, ...]:
     """Every mount, refusing two with one destination or one inside another's."""
     mounts: list[Mount] = []

@@ -33,10 +33,16 @@ def opening(run: Run, plan: Plan) -> str:
     return f"run {run.uid}: {run.agent}{provider}{model}, {run.mode}, in {run.workspace}"
 
 
-def closing(run: Run) -> list[str]:
-    """What a person should know now, one line each; empty when all is well."""
+def closing(run: Run, *, followed: bool = False) -> list[str]:
+    """What a person should know now, one line each; empty when all is well.
+
+    Args:
+        followed: the run's steps were shown while it went on, so that the reason of an end that
+            we made ourselves has been read.
+    """
     lines = []
-    if run.outcome != Outcome.SUCCEEDED:
+    told = followed and run.events.filter(kind="step", text=f"ending: {run.reason}").exists()
+    if run.outcome != Outcome.SUCCEEDED and not told:
         lines.append(f"{spoken_outcome(run)}: {run.reason}" if run.reason else spoken_outcome(run))
     if run.outcome == Outcome.FAILED and missed_network(run):
         lines.append(
@@ -121,8 +127,7 @@ def spoken_outcome(run: Run) -> str:
 def last_word(run: Run) -> str:
     """The ending in one line: outcome, time, tokens, calls."""
     parts = [f"run {run.uid} {spoken_outcome(run)}"]
-    if run.duration_s is not None:
-        parts.append(spoken(run.duration_s))
+    parts += [shown.took(run)] if run.duration_s is not None else []
     parts += figures(run)
     return ", ".join(parts)
 
@@ -170,6 +175,7 @@ def as_json(run: Run, cost_kind: str | None = None) -> dict[str, Any]:
         "started_at": _iso(run.started_at),
         "ended_at": _iso(run.ended_at),
         "duration_s": run.duration_s,
+        "duration_is_lower_bound": run.end_is_lower_bound,
         "first_call_s": run.first_call_s,
         "agent_exit_code": run.agent_exit_code,
         "tally": run.tally,

@@ -6,13 +6,15 @@ If an engine cannot be asked, nothing is concluded about its runs. A kept contai
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Sum
+from django.conf import settings
+from django.db.models import Max, Sum
 
-from runs import box, leftovers, report, retention
+from runs import box, clock, leftovers, report, retention
 from runs.engines import get_engine
 from runs.engines.base import LABEL_INSTALL, LABEL_RUN, ContainerRow, Engine, EngineError
 from runs.holdings import agents_first
@@ -148,11 +150,24 @@ def _end(run: Run) -> bool:
         except OSError:
             pass  # the directory is gone, or not ours any more: the row still names the file
     lost = "the process that executed it is gone"
-    if not Run.objects.end_lost(run, lost, **_spent_so_far(run)):
+    if not Run.objects.end_lost(run, lost, seen_at=_last_sign(run), **_spent_so_far(run)):
         return False
     run.refresh_from_db()
     run_ended.send(sender=Run, run=run)
     return True
+
+
+def _last_sign(run: Run) -> dt.datetime:
+    """When the run was last seen alive: its lease renewed, a line printed, a call ended."""
+    signs: list[dt.datetime | None] = [
+        run.started_at or run.claimed_at or run.created_at,
+        run.events.aggregate(at=Max("at"))["at"],
+        run.calls.aggregate(at=Max("ended_at"))["at"],
+    ]
+    if run.lease_until is not None:
+        signs.append(run.lease_until - dt.timedelta(seconds=settings.SANDUK_LEASE_SECONDS))
+    # a clock that was set back may have written a time that is still to come
+    return min(max(sign for sign in signs if sign is not None), clock.now())
 
 
 def _spent_so_far(run: Run) -> dict[str, Any]:

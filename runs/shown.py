@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from runs.console import MARKS
+from runs.duration import spoken
 from runs.models import EgressAttempt, RelayCall, Run, RunEvent
 from runs.visible import visible
 
@@ -82,11 +83,26 @@ def call_line(call: RelayCall) -> str:
     return "  " + " ".join(filter(None, words)) + (f" | {visible(trouble)}" if trouble else "")
 
 
+def place(host: str, port: int) -> str:
+    """Host and port as one writes them; words for a request that named none."""
+    if not host:
+        return "(unreadable request)"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def took(run: Run) -> str:
+    """How long a run took; of one whose process was killed, how long it was seen to live."""
+    if run.duration_s is None:
+        return ""
+    least = "≥ " if run.end_is_lower_bound else ""
+    return f"{least}{spoken(run.duration_s)}"
+
+
 def attempt_line(attempt: EgressAttempt) -> str:
     """One use of the egress door, and the flag that would allow a refused one."""
     verdict = "passed" if attempt.allowed else "refused"
     took = (attempt.ended_at - attempt.started_at).total_seconds() if attempt.ended_at else 0.0
-    where = visible(f"{attempt.host or '?'}:{attempt.port}", limit=120)
+    where = visible(place(attempt.host, attempt.port), limit=120)
     why = f" | {visible(attempt.reason)}" if attempt.reason else ""
     flag = f" | {visible(attempt.flag)}" if attempt.flag and not attempt.listed else ""
     return (

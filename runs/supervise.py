@@ -37,6 +37,7 @@ from runs.outcome import Halt, Seen, decide
 from runs.plan import Plan
 from runs.recorder import Recorder
 from runs.refusal import Refusal
+from runs.shown import place
 from runs.starting import Starting
 from runs.stream import Listener, OutputLog
 from runs.visible import visible
@@ -120,7 +121,7 @@ class Supervision:
         self._recorder.attempt(attempt)
         if not attempt.allowed:
             hint = f"; {attempt.flag} would allow it" if attempt.flag else ""
-            where = f"{attempt.host}:{attempt.port}" if attempt.host else "what could not be read"
+            where = place(attempt.host, attempt.port)
             self.console.progress(f"egress refused {where}: {attempt.reason}{hint}")
 
     # -- the whole life -----------------------------------------------------------------------

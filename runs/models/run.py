@@ -113,10 +113,15 @@ class RunQuerySet(models.QuerySet["Run"]):
             )
         )
 
-    def end_lost(self, run: Run, reason: str, **facts: Any) -> bool:
+    def end_lost(
+        self, run: Run, reason: str, *, seen_at: dt.datetime | None = None, **facts: Any
+    ) -> bool:
         """End a run whose owner is gone, unless its lease moved since `run` was read.
 
         A run that already knew its outcome keeps it; any other ends `interrupted`, with `facts`.
+
+        Args:
+            seen_at: the last sign of it, when that is known; it ended then or later.
         """
         outcome = run.outcome or Outcome.INTERRUPTED
         return bool(
@@ -127,7 +132,8 @@ class RunQuerySet(models.QuerySet["Run"]):
                 outcome=outcome,
                 exit_code=EXIT_CODES[outcome],
                 reason=run.reason or reason,
-                ended_at=clock.now(),
+                ended_at=seen_at or clock.now(),
+                end_is_lower_bound=True,
                 lease_owner="",
                 lease_until=None,
                 **({} if run.outcome else facts),
@@ -209,6 +215,7 @@ class Run(models.Model):
     claimed_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    end_is_lower_bound = models.BooleanField(default=False)  # its process was killed: last seen
     rate_limit_resets_at = models.DateTimeField(null=True, blank=True)
 
     lease_owner = models.CharField(max_length=200, blank=True)

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from runs import clock, narration
+from runs import clock, narration, shown
 from runs.agents.base import Result, Tally, Trace
 from runs.console import LINE, Terminal
 from runs.ending import FINAL_TEXT_MAX, Ending
@@ -72,6 +72,29 @@ def test_nobody_is_sent_to_a_mode_in_vain(fields):
     run = ended(**{"outcome": "failed", "reason": "network is unreachable", **fields})
 
     assert not any("--mode" in line for line in narration.closing(run))
+
+
+@pytest.mark.parametrize("followed", [False, True])
+def test_an_end_that_was_told_when_it_came_is_not_told_again(followed):
+    run = ended(outcome="timed_out", reason="not done within 2.0 s", report_state="saved")
+    told = {"kind": "step", "text": "ending: not done within 2.0 s"}
+    RunEvent.objects.create(run=run, sequence=1, at=clock.now(), **told)
+
+    lines = narration.closing(run, followed=followed)
+
+    assert lines == ([] if followed else ["timed out: not done within 2.0 s"])
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "said"),
+    [
+        ("::1", 443, "[::1]:443"),
+        ("a.example", 80, "a.example:80"),
+        ("", 0, "(unreadable request)"),
+    ],
+)
+def test_a_way_out_is_written_as_one_writes_addresses(host, port, said):
+    assert shown.place(host, port) == said
 
 
 def refuse_ways_out(run: Run, *flags: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import socket
 import time
@@ -9,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from runs import box, installation, locality, locks, reconcile
+from runs import box, clock, installation, locality, locks, narration, reconcile, shown
 from runs.engines.base import EngineError
 from runs.leftovers import FORGOTTEN_S, SETTLED_S, Removed
 from runs.management.terminal import SandukCommand
-from runs.models import Run
+from runs.models import Run, RunEvent
 from runs.models.run import State
 from runs.signals import run_ended
 from tests.factories import make_run
@@ -76,6 +77,38 @@ def test_a_run_whose_process_is_gone_is_ended_and_its_things_removed(
     assert (done.ended, done.troubles) == ([run.uid], [])
     assert done.removed == Removed(containers=2, networks=1)
     assert [each.uid for each in told] == [run.uid]
+
+
+def test_a_killed_run_is_not_said_to_have_lasted_until_it_was_found(engine, install, settings):
+    settings.SANDUK_LEASE_SECONDS = 30
+    now = clock.now()
+    began = now - dt.timedelta(minutes=5)
+    run = make_run(
+        state="running", lease_owner=GONE, started_at=began,
+        lease_until=began + dt.timedelta(seconds=2 + 30),  # renewed once, after 2 s
+    )  # fmt: skip
+    later = make_run(
+        state="running", lease_owner=GONE, started_at=began,
+        lease_until=began + dt.timedelta(seconds=2 + 30),
+    )  # fmt: skip
+    RunEvent.objects.create(
+        run=later, sequence=1, kind="text", text="x", at=began + dt.timedelta(seconds=3)
+    )
+    ahead = make_run(
+        state="running", lease_owner=GONE, started_at=began,
+        lease_until=now + dt.timedelta(hours=1),  # by a clock that was wrong
+    )  # fmt: skip
+
+    reconcile.reconcile()
+
+    for each in (run, later, ahead):
+        each.refresh_from_db()
+    assert (run.duration_s, shown.took(run)) == (2.0, "≥ 2.0 s")
+    assert shown.took(later) == "≥ 3.0 s"
+    assert ahead.ended_at <= clock.now()
+    told = narration.as_json(run)
+    assert (told["duration_s"], told["duration_is_lower_bound"]) == (2.0, True)
+    assert "≥ 2.0 s" in narration.last_word(run)
 
 
 @pytest.mark.parametrize("owner", [ALIVE, "elsewhere"])

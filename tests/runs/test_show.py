@@ -59,6 +59,14 @@ def test_show_tells_everything_and_nothing_hostile_reaches_the_terminal(capsys):
     assert "\\x1b[2Jgone\\u202etxt" in out
 
 
+def test_a_report_that_nobody_asked_for_has_no_empty_section(capsys):
+    run = make_run(state="ended", order={"report_instruction": False})
+    asked = make_run(state="ended", report_state="missing")
+
+    assert "\nreport\n" not in shown(capsys, run.uid)
+    assert "\nreport\n  missing\n" in shown(capsys, asked.uid)
+
+
 def test_show_can_be_asked_for_one_part(capsys):
     run = run_with_everything()
     out = shown(capsys, run.uid, "--report")

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from runs import duration, keys, narration, preview
+from runs import duration, keys, mounts, narration, overlap, preview
 from runs.console import Terminal
 from runs.lifecycle import execute, exit_code, start_here
 from runs.management.detach import detach
@@ -48,6 +48,8 @@ class Command(SandukCommand):
         if plan.provider is not None:
             keys.provider_key(plan.provider)  # a missing one is told before anything is made
         outputs = _outputs(options)
+        for output in outputs.values():
+            overlap.refuse_output(f"{output.flag} {output.text}", output.path)
         if options["detach"]:
             return detach(plan, self)
         run = start_here(plan)
@@ -69,7 +71,7 @@ class Command(SandukCommand):
     def _finish(
         self, run: Run, options: dict[str, Any], outputs: dict[str, Output], console: Terminal
     ) -> int:
-        for line in narration.closing(run):
+        for line in narration.closing(run, followed=not options["quiet"]):
             console.warn(line)
         code = exit_code(run)
         copy = outputs.get("report")
@@ -110,7 +112,7 @@ def order_from(options: dict[str, Any]) -> Order:
         "permission_mode": options["permission_mode"] or "",
         "report_instruction": not options["no_report_instruction"],
         "kits": tuple(options["kit"]),
-        "mounts": tuple(options["mount"]),
+        "mounts": tuple(mounts.absolute(text) for text in options["mount"]),
         "env": env,
         "env_names": names,
         "allow_models": tuple(options["allow_model"]),

@@ -7,7 +7,6 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from runs import narration, shown
-from runs.duration import spoken
 from runs.management.numbers import whole
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.models import Run
@@ -50,7 +49,7 @@ def _cells(run: Run, cost_kind: str) -> tuple[str, ...]:
         run.uid,
         f"{run.created_at:%Y-%m-%d %H:%M}",
         narration.spoken_outcome(run),
-        spoken(run.duration_s) if run.duration_s is not None else "-",
+        shown.took(run) or "-",
         visible(run.agent, limit=16),
         run.mode,
         shown.spent(run, cost_kind) or "-",

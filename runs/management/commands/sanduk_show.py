@@ -126,6 +126,8 @@ class Command(SandukCommand):
             self.print(f"  {verdict:<15} {visible(str(check.get('sentence', '')))}")
 
     def _report(self, run: Run, *, headed: bool) -> None:
+        if headed and not run.report and run.order.get("report_instruction") is False:
+            return  # nobody asked for one
         self._head("report", headed=headed)
         if run.report:
             self.print(visible(run.report, lines=True).rstrip())
