@@ -98,6 +98,7 @@ def _asked(name: str) -> str:
     try:
         return getpass.getpass(f"{name} (not shown): ")
     except EOFError:
+        sys.stderr.write("\n")  # the prompt stands there yet
         raise Refusal(f"nothing was given for {name}; nothing has changed") from None
 
 
