@@ -21,6 +21,12 @@ def test_the_page_of_commands_is_what_the_commands_say():
     assert done.returncode == 0, "run scripts/docs-commands and commit docs/commands.md"
 
 
+def test_the_tables_of_agents_and_providers_are_what_the_program_accepts():
+    command = [sys.executable, str(ROOT / "scripts" / "docs-agents"), "--check"]
+    done = subprocess.run(command, check=False)
+    assert done.returncode == 0, "run scripts/docs-agents and commit README.md, docs/agents.md"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_to_a_file_leads_somewhere(page: Path):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
