@@ -14,7 +14,8 @@ NEEDS_TASK = [ -n "$$TASK" ] || { echo "give a task: make $@ TASK='look at every
 
 .DEFAULT_GOAL := help
 .PHONY: help env sync lock engine demo test test-fast test-engine test-live qa bench \
-	image image-rebuild run run-sealed shell ps logs stop clean distclean destroy
+	image image-rebuild run run-sealed shell images \
+	system-status system-start system-stop ps logs stop clean distclean destroy
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +75,18 @@ run-sealed: env ## the same, sealed whatever the default is
 
 shell: env ## a shell in AGENT's box, on WORK
 	@$(BIN)/sanduk shell --agent $(AGENT) --provider $(PROVIDER) -w "$$WORK" $(ARGS)
+
+images: env ## the images built here (ARGS=prune removes what no run will ask for)
+	@$(BIN)/sanduk images $(ARGS)
+
+system-status: env ## whether the engine, the state directory and the site are well
+	@$(BIN)/sanduk system status $(ARGS)
+
+system-start: env ## start the engine, or say which command does
+	@$(BIN)/sanduk system start $(ARGS)
+
+system-stop: env ## stop the engine, or say which command does
+	@$(BIN)/sanduk system stop $(ARGS)
 
 ps: env ## containers of this installation
 	@$(BIN)/sanduk ps

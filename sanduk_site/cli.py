@@ -29,6 +29,7 @@ SUMMARIES = {
     "shell": "a shell in the container an agent would get",
     "build": "build an agent's image",
     "images": "the images built here; prune those that no run will ask for",
+    "system": "whether all that runs need is there; start or stop an engine",
     "list": "what there is: agents, providers, runtimes, recipes, kits",
     "recipe": "check a recipe, write a first one, mend one",
     "kit": "check a kit, write a first one, renew pins",
@@ -40,6 +41,7 @@ SUMMARIES = {
     "runs": "the runs there were",
     "logs": "what a run does, line by line",
     "show": "one run: trace, calls, seal certificate, report",
+    "usage": "what all runs used by day, and what the provider says about it",
 }
 
 INTERNAL = {"execute"}  # what `run --detach` starts

@@ -39,6 +39,7 @@ from runs.engines.failures import failure, is_missing, not_installed
 from runs.engines.process import Completed, cause, printable
 
 READY_S = 10.0
+SERVICE_S = 300.0  # its first start fetches a kernel
 QUICK_S = 60.0  # a container's virtual machine boots in seconds
 T = TypeVar("T")
 
@@ -125,6 +126,17 @@ class Apple(Engine):
             "Apple's container is a virtual machine: no socket of this Mac can be mounted in it,"
             " which relayed runs need; use `--mode open`, or docker or podman on Linux"
         )
+
+    async def start_service(self) -> None:
+        done = await self.call("system", "start", timeout_s=SERVICE_S)
+        if done.code != 0:
+            raise failure("Apple's container did not start", done)
+        await self.ready()
+
+    async def stop_service(self) -> None:
+        done = await self.call("system", "stop", timeout_s=SERVICE_S)
+        if done.code != 0:
+            raise failure("Apple's container did not stop", done)
 
     # -- images -----------------------------------------------------------------------------
     async def image(self, tag: str) -> ImageFacts | None:

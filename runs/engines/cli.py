@@ -21,6 +21,7 @@ from runs.engines.base import (
     Engine,
     EngineError,
     ImageFacts,
+    ImageRow,
     Status,
 )
 from runs.engines.building import build_arguments, run_build
@@ -40,6 +41,9 @@ _STATUS: Mapping[str, Status] = {
 }
 # a shell's own Ctrl-P would otherwise wait for a second key
 DETACH_NEVER = ("--detach-keys", "ctrl-^,ctrl-^,ctrl-_,ctrl-_")
+# docker: a container's, running or not, and an image's made of it; podman: a container's
+_IN_USE = ("is using its referenced image", "image is being used", "dependent child images",
+           "image is in use by", "image used by")  # fmt: skip
 T = TypeVar("T")
 
 
@@ -141,13 +145,46 @@ class CliEngine(Engine):
     def build_environment(self) -> Mapping[str, str]:
         return {}
 
+    async def list_images(self, labels: Mapping[str, str]) -> list[ImageRow]:
+        for pause_s in (0.3, 1, 3, None):
+            done = await self.call("image", "ls", "--quiet", "--no-trunc", *label_filters(labels))
+            if done.code != 0:
+                raise failure("cannot list images", done)
+            found = dict.fromkeys(done.text.split())
+            if not found:
+                return []
+            done = await self.call("image", "inspect", *found)
+            if done.code == 0:
+                break
+            # one that is just being removed fails in any words, and soon is not listed any more
+            if pause_s is None:
+                raise failure("cannot inspect images", done)
+            await asyncio.sleep(pause_s)
+        rows = [self._image_row(each) for each in self._decoded(done, list[_Image])]
+        # podman's filters name images with any of the labels
+        return [row for row in rows if labels.items() <= row.labels.items()]
+
+    def _image_row(self, found: _Image) -> ImageRow:
+        facts = _image_facts(found)
+        tags = tuple(self.given_name(tag) for tag in found.repo_tags or ())
+        return ImageRow(facts.id, tags, facts.labels, facts.size_bytes, facts.created)
+
+    def given_name(self, tag: str) -> str:
+        """The name that we gave an image which the engine calls `tag`."""
+        return tag
+
+    async def remove_image(self, image: str) -> bool:
+        done = await self.call("image", "rm", image)
+        if done.code == 0 or is_missing(done.stderr):
+            return True
+        if any(words in done.stderr for words in _IN_USE):
+            return False
+        raise failure(f"the engine could not remove the image {printable(image)}", done)
+
     async def remove_images(self, labels: Mapping[str, str]) -> int:
-        done = await self.call("image", "ls", "--quiet", "--no-trunc", *label_filters(labels))
-        if done.code != 0:
-            raise failure("cannot list images", done)
-        found = dict.fromkeys(done.text.split())
+        found = await self.list_images(labels)
         for image in found:
-            done = await self.call("image", "rm", "--force", image)
+            done = await self.call("image", "rm", "--force", image.id)
             if done.code != 0 and not is_missing(done.stderr):
                 raise failure("the engine could not remove an image", done)
         return len(found)

@@ -102,6 +102,14 @@ class Docker(CliEngine):
             raise EngineUnavailable(why)
         await locality.probe_mount(self, endpoint, directory, labels or {})
 
+    async def stop_service(self) -> None:
+        systemd = os.access("/run/systemd/system", os.F_OK)
+        command = "sudo systemctl stop docker" if systemd else "sudo service docker stop"
+        raise EngineError(
+            f"Docker serves this whole machine and sanduk did not start it: `{command}`;"
+            " one that scripts/engine-up started: scripts/engine-down"
+        )
+
     async def call(self, *words: str, timeout_s: float | None = None) -> Completed:
         if (host := os.environ.get("DOCKER_HOST")) and (why := bad_docker_host(host)):
             raise EngineUnavailable(why)

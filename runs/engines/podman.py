@@ -111,6 +111,9 @@ class Podman(CliEngine):
                 " need it on this machine's own kernel (unset CONTAINER_HOST), or `--mode open`"
             )
 
+    async def stop_service(self) -> None:
+        raise EngineError("Podman is no service: there is nothing to stop")
+
     async def info(self) -> PodmanInfo:
         try:
             done = await self.call("info", "--format", "json")
@@ -140,6 +143,9 @@ class Podman(CliEngine):
 
     def tag_names(self, tag: str) -> tuple[str, ...]:
         return (tag, f"localhost/{tag}", f"docker.io/library/{tag}")
+
+    def given_name(self, tag: str) -> str:
+        return tag.removeprefix("localhost/")
 
     def build_words(self) -> list[str]:
         return ["build", "--format", "docker"]

@@ -57,6 +57,10 @@ class FakeEngine(Engine):
     async def build(self, spec: BuildSpec, on_line: Callable[[str], None]) -> None:
         self._asked("build")
 
+    async def remove_image(self, image: str) -> bool:
+        self._asked("remove_image")
+        return True
+
     async def remove_images(self, labels: Mapping[str, str]) -> int:
         self._asked("remove_images")
         going = [each for each, marks in self.images.items() if labels.items() <= marks.items()]
