@@ -64,7 +64,7 @@ def test_the_readme_names_the_agents_of_each_provider(provider):
     served = set(get_provider(provider).protocols)
 
     assert agents.strip().split(", ") == [
-        name for name in AGENTS if served & set(get_agent(name).protocols)
+        name for name in sorted(AGENTS) if served & set(get_agent(name).protocols)
     ]
 
 
