@@ -11,12 +11,12 @@ import os
 import shlex
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from runs.engines.base import Mount
-from runs.mounts import BOX
+from runs.mounts import BOX, WORK
 from runs.paths import runtime_place
 from runs.refusal import Refusal
 
@@ -95,6 +95,22 @@ class Box:
             self._file("stdin", stdin or "", owner=(uid, gid)),
             Mount(str(self.write("passwd", passwd)), "/etc/passwd"),
         )
+
+    def covers(self, workspace: str, hidden: Sequence[str]) -> tuple[Mount, ...]:
+        """An empty file or directory over each of these paths of the workspace."""
+        mounts = []
+        for path in hidden:
+            try:
+                is_directory = stat.S_ISDIR(os.lstat(f"{workspace}/{path}").st_mode)
+            except OSError:
+                continue  # it has gone since it was looked for
+            cover = self.path / ("empty-directory" if is_directory else "empty-file")
+            if is_directory:
+                cover.mkdir(mode=0o555, exist_ok=True)
+            elif not cover.exists():
+                self.write(cover.name, "")
+            mounts.append(Mount(str(cover), f"{WORK}/{path}"))
+        return tuple(mounts)
 
     def _file(
         self, name: str, text: str, *, mode: int = 0o644, owner: tuple[int, int] | None = None

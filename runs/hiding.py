@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -75,6 +76,14 @@ def usual_secrets(root: Path, hidden: Iterable[str]) -> list[str]:
         ):
             seen.append(path)
     return [p for p in seen if p not in covered and not _covered(p, {*covered, *seen})]
+
+
+def warning(seen: Sequence[str]) -> str:
+    """What to tell of such names: which, and how to hide one."""
+    shown = ", ".join(visible(path, limit=80) for path in seen[:3])
+    more = f" and {len(seen) - 3} more" if len(seen) > 3 else ""
+    name = visible(seen[0].rpartition("/")[2], limit=80)
+    return f"the agent can read {shown}{more}; --hide {shlex.quote(name)} would cover it"
 
 
 def _below(

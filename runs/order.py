@@ -43,6 +43,7 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     agent_base_url_env: str = ""
     report_instruction: bool = True
     mounts: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
     env: dict[str, str] = {}
     env_names: tuple[str, ...] = ()
     cpus: float = 4

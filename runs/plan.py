@@ -15,7 +15,7 @@ from django.conf import settings
 import recipes
 from recipes.catalog import is_path
 from relay import EgressRules, InvalidUpstream, Policy, Provider, with_upstream
-from runs import admission, keys, mounts, providers, rules, workspace
+from runs import admission, hiding, keys, mounts, providers, rules, workspace
 from runs.agents import get_agent
 from runs.agents.base import Agent, AgentRefusal, Launch, Request
 from runs.engines import get_engine
@@ -66,6 +66,7 @@ class Plan:
     link_image: Image | None
     workspace: Workspace
     mounts: tuple[Mount, ...]
+    hidden: tuple[str, ...]  # paths in the workspace that the agent sees empty
     task: str
     policy: Policy | None
     egress: EgressRules | None
@@ -119,6 +120,7 @@ def make_plan(order: Order) -> Plan:
     state = settings.SANDUK_HOME
     place = workspace.check(order.workdir, state=state)
     lent = mounts.parse_all(order.mounts, home=image.home or "/home", state=state)
+    patterns = [hiding.check_pattern(each) for each in (*settings.SANDUK_HIDE, *order.hide)]
     rules.check_log_directory(order, [str(place.path), *(mount.source for mount in lent)])
     return Plan(
         order=order,
@@ -130,6 +132,7 @@ def make_plan(order: Order) -> Plan:
         link_image=from_recipe(LINK_RECIPE)[1] if order.relayed else None,
         workspace=place,
         mounts=lent,
+        hidden=() if place.created else hiding.found(place.path, patterns),
         task=task,
         policy=rules.policy(order, provider) if order.relayed and provider else None,
         egress=rules.egress(order, provider) if order.relayed and provider else None,

@@ -35,6 +35,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
             {"source": each.source, "target": each.target, "read_only": each.read_only}
             for each in plan.mounts
         ],
+        "hidden": list(plan.hidden),
         "limits": {
             "cpus": order.cpus,
             "host_cpus": os.cpu_count(),
@@ -65,6 +66,7 @@ def lines(plan: Plan) -> list[tuple[str, str]]:
         ("workdir", told["workdir"]),
         ("runs as", f"{told['uid']}:{told['gid']}"),
         ("mounts", "; ".join(described(plan.mounts)) or "none"),
+        ("hidden", ", ".join(told["hidden"]) or "nothing"),
         ("limits", f"{_cpus(order.cpus)}, {order.memory}, {spoken(order.timeout_s)}{silence}"),
         ("rules", terms.as_flags(order.stored()) or "none beyond the defaults"),
         ("egress door", door_in_words(plan.egress)),

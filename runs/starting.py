@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import relay
 from relay import Ledger, Provider
-from runs import box, images, keys, link, rules, seal
+from runs import box, hiding, images, keys, link, rules, seal
 from runs.console import Console
 from runs.engines.base import (
     LABEL_ROLE,
@@ -136,6 +136,9 @@ class Starting:
         task_on_stdin = launch.task_on_stdin and not self.plan.order.shell
         stdin = f"{launch.before_task}{self.plan.task}" if task_on_stdin else None
         files = self._files(facts, launch.env, stdin)
+        place = self.plan.workspace.path
+        if seen := await asyncio.to_thread(hiding.usual_secrets, place, self.plan.hidden):
+            self._step(hiding.warning(seen))
         return await self._holdings.create(self._spec(facts, launch.argv, files, network))
 
     # -- images and relay ---------------------------------------------------------------------
@@ -264,6 +267,7 @@ class Starting:
             stdin=stdin,
             entry=box.SHELL if order.shell else box.ENTRY,
         )
+        files = (*files, *private.covers(str(place.path), self.plan.hidden))
         has_network = order.mode != "sealed" and not order.no_network
         return files if has_network else (*files, *private.network_files())
 

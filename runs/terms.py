@@ -32,6 +32,7 @@ _TERMS = (
     ("--base-url", "base_url", "base_url"),
     ("--network", "network", "network"),
     ("--oci-runtime", "oci_runtime", "oci_runtime"),
+    ("--hide", "hide", "hide"),
     ("--effort", "effort", "effort"),
     ("--max-turns", "max_turns", "max_turns"),
     ("--allowed-tools", "allowed_tools", "allowed_tools"),

@@ -29,6 +29,8 @@ try:
     SANDUK_MIN_FREE_MB = env.integer("SANDUK_MIN_FREE_MB", 64, low=0)
     SANDUK_BODIES_MAX_DAYS = env.integer("SANDUK_BODIES_MAX_DAYS", 30, low=1, high=36500)
     SANDUK_BODIES_MAX_MB = env.integer("SANDUK_BODIES_MAX_MB", 10_000, low=1)
+    # patterns of workspace files that no run shows its agent, besides those of --hide
+    SANDUK_HIDE = env.words("SANDUK_HIDE")
     # addresses the egress door may reach although they are private: for tests of the door
     SANDUK_EGRESS_ADMIT = env.words("SANDUK_EGRESS_ADMIT")
     ALLOWED_HOSTS = env.words("SANDUK_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")

@@ -88,6 +88,14 @@ def _add_place(group: argparse._ArgumentGroup) -> None:
         help="lend another directory, read-only unless rw; repeatable",
     )
     group.add_argument(
+        "--hide",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="cover files of the working directory by empty ones: a name (.env) wherever it "
+        "lies, or a path with * and **; repeatable",
+    )
+    group.add_argument(
         "-e",
         "--env",
         action="append",
@@ -150,7 +158,7 @@ def _add_who(group: argparse._ArgumentGroup) -> None:
         action=_Text,
         default="",
         metavar="NAME",
-        help="claude, codex, pi, or module:Class (codex, or the recipe's)",
+        help="one of `sanduk list agents`, or module:Class (codex, or the recipe's)",
     )
     group.add_argument(
         "--provider",

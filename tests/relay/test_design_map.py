@@ -98,6 +98,8 @@ REPORTED = {
     "deer-flow#2534": "test_the_container_holds_none_of_the_keys",
     "NemoClaw#429": "test_no_key_is_in_a_builds_words_or_files",
     "NemoClaw#1741": "test_no_key_is_in_a_builds_words_or_files",
+    "jailoc#64": "test_hidden_files_are_empty_and_stay_as_they_were",
+    "codex#85": "test_a_setting_hides_in_every_run_and_no_flag_takes_it_back",
     "scion PR 1364": "test_nothing_secret_shows_when_a_call_fails",
     "gh-aw-firewall#3022": "test_only_the_runs_token_opens_the_relay",
     "gh-aw-firewall#3022 dead at the end": "test_the_run_token_is_in_no_argument_and_dies_with_the_"
