@@ -1,0 +1,65 @@
+"""A kit in an image that was really built: its tool, its skill, its setup, its labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from recipes import image_tag, load, render
+from tests.recipes.conftest import Write, WriteKit, held, pinned, sha
+from tests.recipes.test_images import ANY_UID, HARDENED, LABEL, build, docker, engine
+
+pytestmark = pytest.mark.engine
+__all__ = ["engine"]  # the fixture that skips where no Docker answers, and cleans up
+
+TOOL = "#!/bin/sh\necho tool-works\n"
+INSIDE = """
+kit-tool
+file --brief /bin/sh >/dev/null && echo apt-works
+echo "$KIT_VARIABLE"
+cat ~/.setup ~/.late
+cat ~/.agents/skills/s/SKILL.md | head -2 | tail -1
+sh ~/.agents/skills/s/bin/run.sh
+echo x >~/.agents/skills/s/SKILL.md || echo skill-kept
+touch ~/.agents/skills/s/new || echo directory-kept
+mkdir ~/.agents/skills/own && echo more-may-come
+"""
+
+
+def test_a_kit_is_in_the_image_for_any_uid(
+    write: Write, write_kit: WriteKit, tmp_path: Path
+) -> None:
+    skill, files = held("s")
+    script = "echo script-runs\n"
+    skill["files"]["bin/run.sh"] = sha(script)
+    kit = write_kit(
+        "k",
+        {**files, "skills/s/bin/run.sh": script, "kit-tool": TOOL},
+        tools=[
+            {"name": "file", "type": "apt", "install": ["file"]},
+            {
+                "name": "tool", "type": "copy", "from": "kit-tool",
+                "to": "/usr/local/bin/kit-tool", "mode": "0755", "sha256": sha(TOOL),
+            },
+            {"name": "late", "type": "run", "lines": ["echo late-ran >~/.late"], "user": "agent"},
+        ],
+        skills=[skill],
+        env={"KIT_VARIABLE": "kit-value"},
+        agents={"pi": {"setup": [["sh", "-c", "echo setup-$(id -un) >~/.setup"]]}},
+    )  # fmt: skip
+    recipe = load(str(write("kitted", kits=[pinned(kit)])))
+    context = render(recipe, skills_dir=".agents/skills")
+    tag = image_tag(context, {})
+    build(context, tmp_path / "context", "--label", LABEL, "--tag", tag)
+
+    home = ["--env", "HOME=/home/agent", "--entrypoint", "sh"]
+    done = docker("run", *HARDENED, *ANY_UID, "--network", "none", *home, tag, "-c", INSIDE)
+    assert done.stdout.split() == [
+        "tool-works", "apt-works", "kit-value", "setup-agent", "late-ran", "name:", "s",
+        "script-runs", "skill-kept", "directory-kept", "more-may-come",
+    ]  # fmt: skip
+    labels = json.loads(docker("image", "inspect", tag).stdout)[0]["Config"]["Labels"]
+    assert labels["sanduk.recipe"] == "kitted"
+    assert labels["sanduk.kits"] == f"k@{sha(kit)}"
