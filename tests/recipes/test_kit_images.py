@@ -63,3 +63,24 @@ def test_a_kit_is_in_the_image_for_any_uid(
     labels = json.loads(docker("image", "inspect", tag).stdout)[0]["Config"]["Labels"]
     assert labels["sanduk.recipe"] == "kitted"
     assert labels["sanduk.kits"] == f"k@{sha(kit)}"
+
+
+PROJECTS = """
+cd /work
+printf 'int main(void) { return 0; }' >a.c && gcc a.c -o a && ./a && echo c-works
+mkdir go && cd go && printf 'package main\\nfunc main() { print("") }' >m.go
+go mod init x 2>/dev/null && go build -o m . && ./m && echo go-works
+cd .. && cargo init --quiet --vcs none rust && cd rust
+cargo build --quiet --offline && ./target/debug/rust
+cd .. && python3 -m venv v && v/bin/python -c 'print("python-works")'
+"""
+
+
+def test_the_toolchain_compiles_without_a_network_as_any_uid(write: Write, tmp_path: Path) -> None:
+    context = render(load(str(write("tools")), kits=["toolchain"]))
+    tag = image_tag(context, {})
+    build(context, tmp_path / "context", "--label", LABEL, "--tag", tag)
+
+    home = ["--env", "HOME=/home/agent", "--entrypoint", "sh"]
+    done = docker("run", *HARDENED, *ANY_UID, "--network", "none", *home, tag, "-c", PROJECTS)
+    assert done.stdout.splitlines() == ["c-works", "go-works", "Hello, world!", "python-works"]
