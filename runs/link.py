@@ -69,12 +69,13 @@ def spec(
     network: str,
     box: Box,
     labels: Mapping[str, str],
-    oci_runtime: str | None,
     door: bool = False,
 ) -> ContainerSpec:
     """The link's container: no network (sealed) or the run's own (key-safe), nothing but a socket.
 
-    Only the socket's file is mounted, so its directory can stay closed to everybody.
+    Only the socket's file is mounted, so its directory can stay closed to everybody. It runs under
+    the engine's usual OCI runtime whatever the agent runs under: gVisor opens no socket of the
+    host, and its own /proc tells the probe nothing that could be compared with the agent's.
     """
     uid, gid = uid_gid()
     sockets = [Mount(str(box.relay_socket), SOCKET, read_only=False)]
@@ -91,7 +92,6 @@ def spec(
         pids=PIDS,
         cpus=1,
         read_only_root=True,
-        oci_runtime=oci_runtime,
     )
 
 

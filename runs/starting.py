@@ -227,7 +227,6 @@ class Starting:
                 network=network,
                 box=holdings.box,
                 labels=holdings.labels,
-                oci_runtime=order.oci_runtime or None,
                 door=plan.egress is not None,
             )
         )
