@@ -1,0 +1,18 @@
+"""Assistants: what wakes up, when, with what to read, what it may say, and what it remembers."""
+
+from assistants.models.assistant import Assistant, Schedule
+from assistants.models.mail import InboxMessage, OutboxItem
+from assistants.models.memory import MemorySnapshot
+from assistants.models.sending import Delivery, Destination
+from assistants.models.wakeup import Wakeup
+
+__all__ = [
+    "Assistant",
+    "Delivery",
+    "Destination",
+    "InboxMessage",
+    "MemorySnapshot",
+    "OutboxItem",
+    "Schedule",
+    "Wakeup",
+]
