@@ -9,7 +9,7 @@ from recipes.describing import kit_as_data, recipe_as_data
 from recipes.digest import image_tag
 from recipes.files import FileContent
 from recipes.kits import Kit, load_kit
-from recipes.render import BuildContext, host_architecture, render
+from recipes.render import BuildContext, architecture, host_architecture, render
 from recipes.resolve import Recipe, load
 from recipes.schema import RecipeError
 
@@ -19,6 +19,7 @@ __all__ = [
     "Kit",
     "Recipe",
     "RecipeError",
+    "architecture",
     "host_architecture",
     "image_tag",
     "kit_as_data",

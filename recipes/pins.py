@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 from msgspec import UNSET, Struct
 
 from recipes.placed import Place, PlacedSection, mending
 from recipes.resolve import Recipe
-from recipes.schema import Archive, Binary, Copy, Npm, Pip, RecipeError, Section
+from recipes.schema import Architecture, Archive, Binary, Copy, Npm, Pip, RecipeError, Section
 from recipes.spans import line_of
 
 # https://semver.org: three numbers, then optionally a pre-release and build metadata.
@@ -40,16 +41,25 @@ _SYSTEM = frozenset({
 })  # fmt: skip
 
 
-def refuse_unbuildable(recipe: Recipe, architecture: str | None) -> None:
-    """Raise RecipeError, naming the place and what would do, when it is not to be built.
-
-    Args:
-        architecture: what the image is built for, as Debian calls it; None when unknown.
-    """
+def refuse_unbuildable(recipe: Recipe) -> None:
+    """Raise RecipeError, naming the place and what would do, when it is not to be built."""
     for problem in problems(recipe):
         raise RecipeError(problem.sentence)
+
+
+def lacking(recipe: Recipe) -> dict[Architecture, str]:
+    """A sentence for each architecture that something is not to be had for."""
+    found: dict[Architecture, str] = {}
     for placed in every_section(recipe):
-        _check_architecture(placed, architecture)
+        section = placed.section
+        if not isinstance(section, Binary | Archive):
+            continue
+        there = ", ".join(sorted(section.artifacts))
+        for architecture in get_args(Architecture):
+            if architecture not in section.artifacts:
+                text = f"{placed.where}.artifacts: nothing for {architecture}; there is {there}"
+                found.setdefault(architecture, text)
+    return found
 
 
 class Problem(Struct, frozen=True):
@@ -152,17 +162,6 @@ def section_problems(section: Section, where: Place, mend: str) -> Iterator[Prob
                 f"allowed are {', '.join(sorted(flags))}",
                 mend,
             )
-
-
-def _check_architecture(placed: PlacedSection, architecture: str | None) -> None:
-    section = placed.section
-    if not isinstance(section, Binary | Archive) or architecture is None:
-        return
-    if architecture not in section.artifacts:
-        raise RecipeError(
-            f"{placed.where}.artifacts: nothing for {architecture}; "
-            f"there is {', '.join(sorted(section.artifacts))}"
-        )
 
 
 def _line(where: Place) -> str:

@@ -11,7 +11,7 @@ from typing import cast
 from msgspec import Struct
 
 from recipes.files import FileContent
-from recipes.pins import refuse_unbuildable
+from recipes.pins import lacking, refuse_unbuildable
 from recipes.resolve import Recipe
 from recipes.schema import Architecture, RecipeError
 from recipes.sections import (
@@ -37,6 +37,7 @@ class BuildContext(Struct, frozen=True):
     recipe: str  # the recipe's name
     containerfile: str
     files: Mapping[str, FileContent]  # by path relative to the context
+    lacking: Mapping[Architecture, str] = {}  # what there is no download for, as a sentence
 
     def write(self, directory: str | os.PathLike[str]) -> None:
         """Write the context into an existing, empty directory. File modes do not follow umask."""
@@ -49,9 +50,15 @@ class BuildContext(Struct, frozen=True):
             target.chmod(file.mode)
 
 
+def architecture(machine: str) -> Architecture | None:
+    """A machine, as a kernel or an engine calls it, in Debian's words; None for one that recipes
+    have no name for."""
+    return cast("Architecture | None", _MACHINES.get(machine))
+
+
 def host_architecture() -> Architecture | None:
-    """This machine's architecture in Debian's words; None when recipes have no name for it."""
-    return cast("Architecture | None", _MACHINES.get(os.uname().machine))
+    """This machine's. An engine's may be another: it is asked before it builds."""
+    return architecture(os.uname().machine)
 
 
 def render(
@@ -64,8 +71,8 @@ def render(
     """The build context of a recipe's image.
 
     Args:
-        arch: what the engine builds for; this machine's when None. It only decides whether
-            downloads exist for it: the context is the same for every architecture.
+        arch: what the engine builds for, when that is known. It only decides whether downloads
+            exist for it: the context is the same for every architecture.
         instructions_file: where the agent reads its user's instructions, relative to its home.
         skills_dir: where the agent reads its user's skills, relative to its home.
 
@@ -73,7 +80,10 @@ def render(
         RecipeError: it is not to be built, see `recipes.pins`; or it has instructions or skills
             and the agent reads none.
     """
-    refuse_unbuildable(recipe, arch or host_architecture())
+    refuse_unbuildable(recipe)
+    missing = lacking(recipe)
+    if arch in missing:
+        raise RecipeError(missing[arch])
     context = _Context(recipe)
     context.say(f"# The image of the recipe {recipe.name}, rendered by sanduk.")
     context.say(f"FROM {recipe.base}")
@@ -90,7 +100,7 @@ def render(
     context.say(f"USER {recipe.user}", _env(env | dict(recipe.env)))
     _as_agent(context)
     context.say("WORKDIR /work", _labels(recipe), f"ENTRYPOINT {exec_form(recipe.entrypoint)}")
-    return BuildContext(recipe.name, "\n".join(context.lines) + "\n", context.files)
+    return BuildContext(recipe.name, "\n".join(context.lines) + "\n", context.files, missing)
 
 
 class _Context:

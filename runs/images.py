@@ -74,12 +74,23 @@ async def ensure(
     async with locks.held(f"build-{image.tag}", lambda: console.progress(waiting)):
         facts = None if rebuild or stale else await _found(engine, image)
         if facts is None:
+            await _refuse_missing_downloads(engine, image)
             anew = rebuild if no_cache is None else no_cache
             await _build_as_called(engine, image, console, no_cache=anew, pull=pull)
             facts = await _found(engine, image)
     if facts is None:
         raise EngineError(f"{image.tag} was built, but the engine does not list it")
     return facts
+
+
+async def _refuse_missing_downloads(engine: Engine, image: Image) -> None:
+    """Raise EngineError when there is no download for the machine that the engine builds on."""
+    if image.context is None or not image.context.lacking:
+        return
+    machine = (await engine.ready()).architecture
+    built_for = recipes.architecture(machine) or recipes.host_architecture()
+    if built_for is not None and built_for in image.context.lacking:
+        raise EngineError(image.context.lacking[built_for])
 
 
 async def _found(engine: Engine, image: Image) -> ImageFacts | None:

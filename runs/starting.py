@@ -86,6 +86,8 @@ class Starting:
         checking = asyncio.ensure_future(self._check_key(credential))
         needed = [each.tag for each in (plan.image, plan.link_image) if each is not None]
         try:
+            for kit in plan.image.kits:
+                self._step(f"kit {kit}, which nothing pins")
             async with images.kept(needed):
                 return await self._made(credential, checking)
         finally:

@@ -140,6 +140,7 @@ class EngineFacts:
     operating_system: str
     oci_runtimes: tuple[str, ...] = ()  # what `--oci-runtime` may name; empty: not told
     missing_limits: tuple[str, ...] = ()  # of memory, swap, cpu, pids: those it cannot enforce
+    architecture: str = ""  # of the machine it builds and runs on; empty: not told
 
 
 class Engine(ABC):

@@ -47,6 +47,7 @@ class DockerInfo(msgspec.Struct, rename="pascal"):
     id: str = msgspec.field(name="ID", default="")
     server_version: str = ""
     operating_system: str = ""
+    architecture: str = ""
     kernel_version: str = ""
     security_options: list[str] | None = None
     runtimes: dict[str, msgspec.Raw] | None = None
@@ -89,6 +90,7 @@ class Docker(CliEngine):
             operating_system=info.operating_system,
             oci_runtimes=tuple(sorted(info.runtimes or {})),
             missing_limits=_missing_limits(info),
+            architecture=info.architecture,
         )
 
     async def require_local(

@@ -57,6 +57,7 @@ class _Distribution(msgspec.Struct):
 
 class _Host(msgspec.Struct, rename="camel"):
     service_is_remote: bool = False
+    arch: str = ""
     cgroup_version: str = ""
     cgroup_controllers: list[str] | None = None
     security: _Security = msgspec.field(default_factory=_Security)
@@ -98,6 +99,7 @@ class Podman(CliEngine):
             rootless=host.security.rootless,
             operating_system=f"{host.distribution.distribution} {host.distribution.version}",
             missing_limits=_missing_limits(host),
+            architecture=host.arch,
         )
 
     async def require_local(

@@ -133,7 +133,7 @@ def test_written_files_have_their_modes_whatever_the_umask(tmp_path: Path) -> No
         ({"instructions": {"text": "x"}}, "$.instructions: pi reads no instructions file"),
     ],
 )  # fmt: skip
-def test_what_loads_but_is_not_built_is_refused_with_its_place(
+def test_k2_k5_what_loads_but_is_not_built_is_refused_with_its_place(
     write: Write, keys: dict[str, Any], sentence: str
 ) -> None:
     path = write("x", **keys)

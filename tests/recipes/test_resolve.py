@@ -38,7 +38,7 @@ def test_a_child_replaces_in_place_and_appends(write: Write) -> None:
 
 @pytest.mark.parametrize("order", [["lean", "other"], ["other", "lean"]])
 @pytest.mark.parametrize("remove", [{"sections": ["a"]}, {"section_types": ["apt"]}])
-def test_what_one_side_of_a_diamond_removed_stays_removed(
+def test_k4_what_one_side_of_a_diamond_removed_stays_removed(
     write: Write, order: list[str], remove: dict[str, list[str]]
 ) -> None:
     write("base", sections=[apt("a")], env={"X": "1"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from runs import images
 from runs.console import Silent
-from runs.engines.base import BuildSpec, EngineError, ImageFacts
+from runs.engines.base import BuildSpec, EngineError, EngineFacts, ImageFacts
 from runs.plan import Image, from_recipe
 from tests.runs.fake_engine import FakeEngine
 
@@ -113,3 +114,35 @@ def test_a_persons_own_tag_is_never_changed(state: Path):
     assert ensured(store, Image("mine:1")).tag == "mine:1"
     with pytest.raises(EngineError, match="there is no image other:1"):
         ensured(store, Image("other:1"))
+
+
+class Elsewhere(Store):
+    """Its machine is not this one, as with a daemon behind a network address."""
+
+    architecture = ""
+
+    async def ready(self) -> EngineFacts:
+        return EngineFacts("1", "fake", False, "Linux", architecture=self.architecture)
+
+
+@pytest.mark.parametrize(
+    ("machine", "built"), [("aarch64", True), ("arm64", True), ("x86_64", False)]
+)
+def test_k9_the_engine_says_what_it_builds_for(state: Path, tmp_path: Path, machine, built):
+    state.mkdir()
+    artifacts = {"arm64": {"url": "https://x.invalid/", "sha256": "0" * 64}}
+    tool = {"name": "tool", "type": "binary", "artifacts": artifacts}
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"name": "mine", "inherits": "pi", "sections": [tool]}))
+    store = Elsewhere()
+    store.architecture = machine
+    image = from_recipe(str(path))[1]
+    if built:
+        assert ensured(store, image).tag == image.tag
+        return
+    with pytest.raises(EngineError) as caught:
+        ensured(store, image)
+    assert str(caught.value) == (
+        f"{path}: $.sections[0].artifacts: nothing for amd64; there is arm64"
+    )
+    assert store.builds == []

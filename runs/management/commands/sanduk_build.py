@@ -87,6 +87,8 @@ class Command(SandukCommand):
         else:
             text, files = context.containerfile, sorted(context.files)
             resolved = recipes.recipe_as_data(recipe)
+            if missing := [context.lacking[arch] for arch in sorted(context.lacking)]:
+                self.say(missing[0])
         if as_json:
             told = {"image": image.tag, "recipe": resolved, "context_files": files}
             self.print_json({**told, "containerfile": text})

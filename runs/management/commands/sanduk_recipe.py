@@ -98,6 +98,8 @@ class Command(SandukCommand):
             return 1
         recipe, image = from_recipe(spec)
         self.print(f"{visible(recipe.name)}: agent {recipe.agent}, image {image.tag}")
+        for sentence in image.context.lacking.values() if image.context else ():
+            self.say(sentence)
         for kit in recipe.kits:
             self.print(f"kit {kit.name}@{kit.sha256}")
         return 0
