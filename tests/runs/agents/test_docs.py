@@ -16,7 +16,7 @@ from runs.agents.base import Agent, Request
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text("utf-8")
 PAGE = (ROOT / "docs" / "agents.md").read_text("utf-8")
-EXAMPLE = ROOT / "tests" / "fake_agent"
+EXAMPLE = ROOT / "tests" / "example_package"
 FLAGS = ("max_turns", "allowed_tools", "permission_mode", "bare")
 AGENTS = ("claude", "codex", "pi", "opencode", "gemini", "hermes")
 WIRE = {
@@ -102,14 +102,14 @@ def test_the_places_in_its_home_are_right(name):
     )
 
 
-@pytest.mark.parametrize("language", ["python", "toml"])
-def test_the_worked_example_is_the_code_of_the_scripted_agent(language):
-    blocks = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    files = [EXAMPLE / "pyproject.toml", EXAMPLE / "sanduk_scripted" / "__init__.py"]
-    source = {line for file in files for line in file.read_text("utf-8").splitlines()}
+def test_the_example_package_is_shown_whole():
+    shown = re.findall(r"^`([^`\n]+)`:\n\n```[a-z]+\n(.*?)```\n", PAGE, re.DOTALL | re.MULTILINE)
+    files = [each for each in EXAMPLE.rglob("*") if each.is_file() and each.suffix != ".pyc"]
 
-    assert blocks
-    assert [line for block in blocks for line in block.splitlines() if line not in source] == []
+    found = {str(each.relative_to(EXAMPLE)): each.read_text("utf-8") for each in files}
+    assert dict(shown) == found
+        str(each.relative_to(EXAMPLE)): each.read_text("utf-8") for each in files
+    }
 
 
 def test_every_attribute_of_a_handler_is_explained():
