@@ -107,9 +107,8 @@ def test_the_example_package_is_shown_whole():
     files = [each for each in EXAMPLE.rglob("*") if each.is_file() and each.suffix != ".pyc"]
 
     found = {str(each.relative_to(EXAMPLE)): each.read_text("utf-8") for each in files}
+
     assert dict(shown) == found
-        str(each.relative_to(EXAMPLE)): each.read_text("utf-8") for each in files
-    }
 
 
 def test_every_attribute_of_a_handler_is_explained():
