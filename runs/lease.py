@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from django.conf import settings
 from django.db import DatabaseError, connections
@@ -81,23 +81,32 @@ def owner_is(name: str) -> Literal["alive", "gone", "unknown"]:
     return "alive" if _started(int(pid)) == started else "gone"
 
 
+class Leased(Protocol):
+    """A row that some process holds: a run, a wakeup."""
+
+    pk: int
+    lease_owner: str
+    lease_beats: int
+
+
 class Watcher:
     """Sees leases go unrenewed. One per process that looks again and again, such as the worker."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[int, float]] = {}
+        self._seen: dict[tuple[str, int], tuple[int, float]] = {}
 
-    def is_lost(self, run: Run) -> bool:
-        """Whether the run's lease is lost, as of this look."""
-        state = owner_is(run.lease_owner)
+    def is_lost(self, row: Leased) -> bool:
+        """Whether the row's lease is lost, as of this look."""
+        state = owner_is(row.lease_owner)
         if state == "gone":
             return True
+        key = (type(row).__name__, row.pk)
         if state == "alive":
-            self._seen.pop(run.uid, None)
+            self._seen.pop(key, None)
             return False
-        beats, since = self._seen.get(run.uid, (-1, 0.0))
-        if beats != run.lease_beats:
-            self._seen[run.uid] = (run.lease_beats, clock.monotonic())
+        beats, since = self._seen.get(key, (-1, 0.0))
+        if beats != row.lease_beats:
+            self._seen[key] = (row.lease_beats, clock.monotonic())
             return False
         return clock.monotonic() - since >= settings.SANDUK_LEASE_SECONDS
 

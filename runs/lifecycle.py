@@ -33,7 +33,7 @@ def submit(plan: Plan, *, trigger: str = Run.Trigger.TERMINAL, requested_by: Any
     return Run.objects.create(**_columns(plan, trigger), requested_by=requested_by)
 
 
-def start_here(plan: Plan, *, uid: str = "") -> Run:
+def start_here(plan: Plan, *, uid: str = "", trigger: str = Run.Trigger.TERMINAL) -> Run:
     """Write the run down as already claimed by this process, so it can never wait for nobody.
 
     Raises Refusal when another live run works in the same directory, or in one lent to write in.
@@ -45,7 +45,7 @@ def start_here(plan: Plan, *, uid: str = "") -> Run:
         with transaction.atomic():
             refuse_overlap(*_places(plan))
             return Run.objects.create(
-                **_columns(plan, Run.Trigger.TERMINAL),
+                **_columns(plan, trigger),
                 state=Run.State.STARTING,
                 claimed_at=now,
                 lease_owner=lease.owner(),

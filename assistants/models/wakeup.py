@@ -37,6 +37,27 @@ class WakeupQuerySet(models.QuerySet["Wakeup"]):
             )
         )
 
+    def ring(self, pk: int, again_after_s: float) -> bool:
+        """Say that a process was told of a waiting wakeup. False: another one was, just now."""
+        now = clock.now()
+        # a stamp that is still to come was written before the clock was set back
+        fresh = Q(rung_at__gt=now - dt.timedelta(seconds=again_after_s), rung_at__lte=now)
+        found = self.filter(pk=pk, state=Wakeup.State.WAITING).exclude(fresh)
+        return bool(found.update(rung_at=now))
+
+    def take_over(self, wakeup: Wakeup, owner: str, lease_s: float) -> bool:
+        """Hold one whose process is gone, to end it, unless its lease moved since it was read."""
+        found = self.filter(
+            pk=wakeup.pk,
+            state=Wakeup.State.RUNNING,
+            lease_owner=wakeup.lease_owner,
+            lease_beats=wakeup.lease_beats,
+        )
+        until = clock.now() + dt.timedelta(seconds=lease_s)
+        return bool(
+            found.update(lease_owner=owner, lease_until=until, lease_beats=F("lease_beats") + 1)
+        )
+
     def end(self, pk: int, owner: str, outcome: str, **facts: Any) -> bool:
         """End what this process holds."""
         found = self.filter(pk=pk, state=Wakeup.State.RUNNING, lease_owner=owner)
@@ -114,6 +135,7 @@ class Wakeup(models.Model):
     outcome = models.CharField(max_length=12, choices=Outcome, blank=True)
     reason = models.TextField(blank=True)
     created_at = models.DateTimeField(default=clock.now)
+    rung_at = models.DateTimeField(null=True, blank=True)  # when a process was told to look
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     lease_owner = models.CharField(max_length=200, blank=True)
@@ -124,7 +146,7 @@ class Wakeup(models.Model):
         Run, null=True, blank=True, on_delete=models.SET_NULL, related_name="wakeup"
     )
     gate_output = models.TextField(blank=True)  # hostile, capped
-    reserved_usd = models.FloatField(default=0)  # of the assistant's daily budget
+    reserved_usd = models.FloatField(default=0)  # of the daily budget; ended: what it counts for
 
     objects = WakeupQuerySet.as_manager()
 
