@@ -1,6 +1,6 @@
 """Fixtures of the tests that need an engine."""
 
-from tests.engine.engine_fixtures import bench, rootless_home
+from tests.engine.engine_fixtures import bench, rootless_home, skiff
 from tests.engine.running import (
     agent_images,
     docker,
@@ -19,4 +19,5 @@ __all__ = [
     "needs_root",
     "podman_ready",
     "rootless_home",
+    "skiff",
 ]

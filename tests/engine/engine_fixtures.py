@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.engines import arguments
+from runs.engines import arguments, get_engine
 from runs.engines.base import ContainerSpec, ContainerState
 from runs.engines.cli import CliEngine
 from runs.engines.docker import Docker
@@ -215,9 +215,37 @@ def remove_user(name: str) -> None:
     shutil.rmtree(home, ignore_errors=True)
 
 
+SKIFF = """#!/bin/sh
+# skiff: docker by other words, and without docker's settings
+export DOCKER_CONFIG=/nonexistent
+case "$1" in
+    make) shift; exec {docker} create "$@" ;;
+    assemble) shift; exec {docker} build "$@" ;;
+    drop)
+        [ "$2" = --now ] || exit 64
+        shift 2; exec {docker} rm --force "$@" ;;
+    create | build | rm) echo "skiff: unknown command $1" >&2; exit 64 ;;
+    *) exec {docker} "$@" ;;
+esac
+"""
+
+
+@pytest.fixture(scope="session")
+def skiff(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory, first on PATH for the session, with the command of the example engine."""
+    require_docker()
+    folder = tmp_path_factory.mktemp("skiff")
+    (folder / "skiff").write_text(SKIFF.format(docker=shutil.which("docker")))
+    (folder / "skiff").chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        yield folder
+
+
 @pytest.fixture(
     params=[
         "docker",
+        "example",
         pytest.param("podman", marks=pytest.mark.podman),
         pytest.param("rootless", marks=pytest.mark.podman),
     ]
@@ -232,6 +260,11 @@ def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         if request.param == "docker":
             require_docker()
             engine = Docker()
+        elif request.param == "example":
+            request.getfixturevalue("skiff")
+            made = get_engine("tests.engine.example_engine:Skiff")
+            assert isinstance(made, CliEngine)
+            engine = made
         elif request.param == "podman":
             require_rootful_podman()
             give_image("podman")

@@ -62,3 +62,34 @@ async def test_a_failing_build_shows_its_last_lines(bench: Bench):
     assert str(caught.value).startswith("building sanduk-engine-test:broken failed: ")
     assert "\n" not in str(caught.value)
     assert await bench.engine.image("sanduk-engine-test:broken") is None
+
+
+async def test_images_are_found_by_all_of_their_labels_and_never_removed_under_a_container(
+    bench: Bench,
+):
+    require_build(bench)
+    tag = f"sanduk-engine-test:{bench.labels['sanduk.run']}-listed"
+    context = bench.make("context")
+    (context / "Containerfile").write_text(f"FROM {IMAGE}\nRUN echo {tag} > /word\n")
+    engine = bench.engine
+    try:
+        spec = BuildSpec(context=str(context), tag=tag, labels=bench.labels)
+        await engine.build(spec, lambda line: None)
+        (row,) = await engine.list_images(bench.labels)
+        others = await engine.list_images({**bench.labels, "sanduk.role": "another"})
+        removed = await engine.remove_images({**bench.labels, "sanduk.role": "another"})
+        container = await engine.create(bench.spec("true", image=tag))
+        spared = not await engine.remove_image(tag)
+        await engine.remove([container])
+        gone = [await engine.remove_image(tag), await engine.remove_image(tag)]
+        left = await engine.list_images(bench.labels)
+    finally:
+        await engine.call("image", "rm", "--force", tag)
+
+    assert row.tags == (tag,)
+    assert row.size_bytes > 1_000_000
+    assert row.created.startswith("20")
+    assert (others, removed) == ([], 0)
+    assert spared
+    assert gone == [True, True], "gone already is no error"
+    assert left == []

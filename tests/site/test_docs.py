@@ -34,6 +34,13 @@ def test_every_link_to_a_file_leads_somewhere(page: Path):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_the_example_engine_is_shown_whole():
+    page = (ROOT / "docs" / "engines.md").read_text()
+    example = (ROOT / "tests" / "engine" / "example_engine.py").read_text()
+
+    assert re.findall(r"```python\n(.*?)```", page, re.DOTALL) == [example]
+
+
 def test_every_outcome_and_its_exit_code_stands_in_the_operations_page():
     page = (ROOT / "docs" / "operations.md").read_text()
     for outcome, code in EXIT_CODES.items():
