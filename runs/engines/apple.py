@@ -39,6 +39,7 @@ from runs.engines.failures import failure, is_missing, not_installed
 from runs.engines.process import Completed, cause, printable
 
 READY_S = 10.0
+OLDEST = (1, 2, 0)
 SERVICE_S = 300.0  # its first start fetches a kernel
 QUICK_S = 60.0  # a container's virtual machine boots in seconds
 T = TypeVar("T")
@@ -108,11 +109,13 @@ class Apple(Engine):
         if shutil.which(self.cli) is None:
             raise EngineUnavailable(not_installed(self.cli, "Apple's container"))
         done = await self.call("system", "status", timeout_s=READY_S)
-        if done.code != 0 or "running" not in done.text:
+        # it says "not running" with exit status 0
+        if done.code != 0 or not re.search(r"(?<!not )\brunning\b", done.text):
             raise EngineUnavailable("Apple's container does not run: `container system start`")
-        version = await self.call("--version", timeout_s=READY_S)
+        asked = await self.call("--version", timeout_s=READY_S)
+        version = _checked_version(asked.text)
         return EngineFacts(
-            version=printable(version.text, 80),
+            version=version,
             identity="apple",
             rootless=True,
             operating_system="macOS",
@@ -281,6 +284,22 @@ class Apple(Engine):
             return msgspec.json.decode(done.stdout, type=kind)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
             raise EngineError(f"container answered what cannot be read: {exc}") from None
+
+
+def _checked_version(text: str) -> str:
+    """The version in what `--version` says. Raises EngineUnavailable for one that is too old."""
+    found = re.search(r"\b(\d{1,6})\.(\d{1,6})\.(\d{1,6})\b", text)
+    if found is None:
+        raise EngineUnavailable(
+            f"Apple's container does not tell its version but {printable(text, 80)!r}"
+        )
+    if tuple(int(part) for part in found.groups()) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise EngineUnavailable(
+            f"Apple's container {found[0]} is too old: {oldest} or newer is needed; "
+            "install its newest package and run `container system start`"
+        )
+    return found[0]
 
 
 def _words(spec: ContainerSpec) -> list[str]:
