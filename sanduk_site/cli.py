@@ -41,6 +41,8 @@ SUMMARIES = {
     "runs": "the runs there were",
     "logs": "what a run does, line by line",
     "show": "one run: trace, calls, seal certificate, report",
+    "audit": "what people and rules did; whether the record of it still stands",
+    "user": "which site user an account of this host is",
     "usage": "what all runs used by day, and what the provider says about it",
 }
 

@@ -2,6 +2,15 @@
 
 from runs.models.decisions import AuditEvent, Decision
 from runs.models.evidence import EgressAttempt, RelayCall, RunEvent
+from runs.models.people import TerminalAccount
 from runs.models.run import Run
 
-__all__ = ["AuditEvent", "Decision", "EgressAttempt", "RelayCall", "Run", "RunEvent"]
+__all__ = [
+    "AuditEvent",
+    "Decision",
+    "EgressAttempt",
+    "RelayCall",
+    "Run",
+    "RunEvent",
+    "TerminalAccount",
+]

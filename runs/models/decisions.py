@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any, ClassVar, NoReturn
 
 from django.conf import settings
-from django.db import models
+from django.db import IntegrityError, models, transaction
 
-from runs import clock
+from runs import audit_head, clock
+
+_APPEND_TRIES = 50  # others that may append first, each time we try
 
 
 class AppendOnlyQuerySet(models.QuerySet[Any]):
@@ -80,8 +83,15 @@ class Decision(AppendOnly):
 
 
 class AuditEvent(AppendOnly):
-    """One thing a person, a command or the system did: who, when, what, to what, why."""
+    """One thing a person, a command or the system did: who, when, what, to what, why.
 
+    Each carries the hash of the one before it, so that none can be changed, left out or put in
+    between unseen; the last hash is kept outside the database too (`runs.audit_head`).
+    """
+
+    number = models.PositiveBigIntegerField(unique=True, editable=False)  # 1, 2, 3, no gaps
+    previous = models.CharField(max_length=64, blank=True, editable=False)  # the hash before
+    sha256 = models.CharField(max_length=64, editable=False)
     at = models.DateTimeField(default=clock.now)
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
@@ -100,3 +110,43 @@ class AuditEvent(AppendOnly):
 
     def __str__(self) -> str:
         return f"{self.action} {self.subject}".strip()
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Append it to the chain. Another process may append first: then it follows that one."""
+        if not self._state.adding:
+            raise TypeError(f"a {self._meta.verbose_name} is never changed")
+        with transaction.atomic():
+            for left in reversed(range(_APPEND_TRIES)):
+                self._follow(AuditEvent.objects.order_by("-number").first())
+                try:
+                    with transaction.atomic():
+                        super().save(*args, **kwargs)
+                    break
+                except IntegrityError:
+                    taken = AuditEvent.objects.filter(number=self.number).exists()
+                    if not (taken and left):
+                        raise
+            transaction.on_commit(self._keep_outside, robust=True)
+
+    def facts(self) -> dict[str, Any]:
+        """What its hash covers, besides its place in the chain."""
+        return {
+            "at": self.at.astimezone(dt.UTC).isoformat(timespec="microseconds"),
+            "actor": self.actor_id,
+            "account": self.account,
+            "action": self.action,
+            "subject": self.subject,
+            "detail": self.detail,
+        }
+
+    def _follow(self, last: AuditEvent | None) -> None:
+        self.number = last.number + 1 if last else 1
+        self.previous = last.sha256 if last else ""
+        self.sha256 = audit_head.chained(self.number, self.previous, self.facts())
+
+    def _keep_outside(self) -> None:
+        def is_ours(head: audit_head.Head) -> bool:
+            found = AuditEvent.objects.filter(number=head.number, sha256=head.sha256)
+            return bool(found.exists())
+
+        audit_head.keep(audit_head.Head(self.number, self.sha256), is_ours)
