@@ -24,6 +24,7 @@ cat ~/.agents/skills/s/SKILL.md | head -2 | tail -1
 sh ~/.agents/skills/s/bin/run.sh
 echo x >~/.agents/skills/s/SKILL.md || echo skill-kept
 touch ~/.agents/skills/s/new || echo directory-kept
+chmod u+w ~/.agents/skills/s ~/.agents/skills/s/SKILL.md || echo rights-kept
 mkdir ~/.agents/skills/own && echo more-may-come
 """
 
@@ -58,8 +59,13 @@ def test_a_kit_is_in_the_image_for_any_uid(
     done = docker("run", *HARDENED, *ANY_UID, "--network", "none", *home, tag, "-c", INSIDE)
     assert done.stdout.split() == [
         "tool-works", "apt-works", "kit-value", "setup-agent", "late-ran", "name:", "s",
-        "script-runs", "skill-kept", "directory-kept", "more-may-come",
+        "script-runs", "skill-kept", "directory-kept", "rights-kept",
+        "more-may-come",
     ]  # fmt: skip
+    # the image's own uid is no exception
+    own = ["--user", "1000:1000", "--group-add", "0"]
+    again = docker("run", *HARDENED, *own, "--network", "none", *home, tag, "-c", INSIDE)
+    assert again.stdout == done.stdout
     labels = json.loads(docker("image", "inspect", tag).stdout)[0]["Config"]["Labels"]
     assert labels["sanduk.recipe"] == "kitted"
     assert labels["sanduk.kits"] == f"k@{sha(kit)}"
