@@ -13,7 +13,7 @@ export TASK WORK
 NEEDS_TASK = [ -n "$$TASK" ] || { echo "give a task: make $@ TASK='look at every file here'" >&2; exit 2; }
 
 .DEFAULT_GOAL := help
-.PHONY: help env sync lock engine demo test test-fast test-engine test-live qa bench \
+.PHONY: help env sync lock engine demo test test-fast test-engine test-live test-agents qa bench \
 	image image-rebuild run run-sealed shell images \
 	system-status system-start system-stop ps logs stop clean distclean destroy
 
@@ -48,6 +48,9 @@ test-engine: env ## the tests that need a container engine
 
 test-live: env ## the tests that ask real models; each says which variable it waits for
 	$(PYTEST) -m live tests/live
+
+test-agents: env engine ## one paid run per agent, each under a budget; says which key it waits for
+	AGENT_LIVE=1 $(PYTEST) -m agents tests/live
 
 qa: env ## format, lint, types, import contracts, migrations
 	$(BIN)/ruff format --check .
