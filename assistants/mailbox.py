@@ -1,0 +1,83 @@
+"""Telling an assistant something, and taking it back while it has not been read."""
+
+from __future__ import annotations
+
+from django.db import IntegrityError, transaction
+
+from assistants.models import Assistant, InboxMessage
+from runs import audit, clock
+from runs.refusal import Refusal
+
+MESSAGE_MAX = 64 * 1024  # bytes
+WAITING_MAX = 1000  # messages: more would never be read, and something is sending in a loop
+
+
+def tell(
+    assistant: Assistant, text: str, *, source: str = "terminal", source_id: str = ""
+) -> tuple[InboxMessage, bool]:
+    """Put a message into its inbox. False: one with this source id had arrived; it is returned.
+
+    Args:
+        source: where it comes from.
+        source_id: what tells it from others of that source; the same one twice is one message.
+
+    Raises:
+        Refusal: it is empty, no text, too long, or too many wait.
+    """
+    _check(text)
+    if source_id and (len(source_id) > 200 or not source_id.isprintable()):
+        raise Refusal("--source-id takes at most 200 printable characters")
+    arrived = InboxMessage.objects.filter(assistant=assistant, source=source, source_id=source_id)
+    if source_id and (found := arrived.first()):
+        return found, False
+    if InboxMessage.objects.waiting().filter(assistant=assistant).count() >= WAITING_MAX:
+        raise Refusal(
+            f"{WAITING_MAX:,} messages wait for {assistant.name} already; take some back with "
+            "sanduk untell, or see why it does not read them: sanduk assistant show "
+            f"{assistant.name}"
+        )
+    try:
+        with transaction.atomic():
+            message = InboxMessage.objects.create(
+                assistant=assistant,
+                body=text,
+                source=source,
+                source_id=source_id,
+                account=audit.account()[:150],
+                created_at=clock.now(),
+            )
+    except IntegrityError:
+        return arrived.get(), False  # it arrived twice at the same moment
+    return message, True
+
+
+def take_back(pk: int) -> InboxMessage:
+    """Withdraw a message. Raises Refusal when there is none, or it is no longer waiting."""
+    message = InboxMessage.objects.filter(pk=pk).select_related("assistant").first()
+    if message is None:
+        raise Refusal(f"there is no message {pk}; see sanduk inbox --all")
+    if not InboxMessage.objects.withdraw(pk):
+        message.refresh_from_db()
+        if message.consumed_at:
+            raise Refusal(
+                f"message {pk} was read by a wakeup that ended {message.consumed_at:%Y-%m-%d %H:%M}"
+            )
+        raise Refusal(f"message {pk} was taken back {message.withdrawn_at:%Y-%m-%d %H:%M} already")
+    audit.record("inbox.withdraw", f"assistant:{message.assistant.name}", message=pk)
+    return message
+
+
+def _check(text: str) -> None:
+    if not text.strip():
+        raise Refusal("the message is empty")
+    if "\0" in text:
+        raise Refusal("the message holds a NUL byte; is it a text?")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise Refusal("the message is not UTF-8 text") from None
+    if size > MESSAGE_MAX:
+        raise Refusal(
+            f"the message has {size:,} bytes, and at most {MESSAGE_MAX:,} fit; put the rest in a "
+            "file of its workspace or of a mount"
+        )
