@@ -13,6 +13,7 @@ from typing import get_args
 
 from msgspec import UNSET, Struct
 
+from recipes.kits import Kit
 from recipes.placed import Place, PlacedSection, mending
 from recipes.resolve import Recipe
 from recipes.schema import Architecture, Archive, Binary, Copy, Npm, Pip, RecipeError, Section
@@ -82,19 +83,29 @@ def problems(recipe: Recipe) -> Iterator[Problem]:
             placed.section, placed.where, mending("recipe fix", placed.where.file)
         )
     for kit in recipe.kits:
-        fix = mending("recipe fix", kit.path)
-        if "HOME" in kit.env:
-            place = Place(Path(kit.path), "$.env.HOME")
-            yield Problem(place, "it follows from the recipe's home; leave it out", fix)
-        for placed in kit.tools:
-            section = placed.section
-            yield from section_problems(section, placed.where, fix)
-            if kit.pinned and kit.asked and isinstance(section, Copy) and section.sha256 is UNSET:
-                yield Problem(
-                    placed.where,
-                    f"a pinned kit gives the sha256 of the file it copies ({section.source})",
-                    mending("kit pin", kit.asked.file),
-                )
+        yield from kit_problems(kit, kit.asked.file if kit.pinned and kit.asked else None)
+
+
+def kit_problems(kit: Kit, pinned_by: Path | None) -> Iterator[Problem]:
+    """Everything about a kit that is not built.
+
+    Args:
+        pinned_by: the file whose pins are to be renewed when a copied file has none, which only a
+            pinned kit must; None for one that nothing pins.
+    """
+    fix = mending("recipe fix", kit.path)
+    if "HOME" in kit.env:
+        place = Place(Path(kit.path), "$.env.HOME")
+        yield Problem(place, "it follows from the recipe's home; leave it out", fix)
+    for placed in kit.tools:
+        section = placed.section
+        yield from section_problems(section, placed.where, fix)
+        if pinned_by and isinstance(section, Copy) and section.sha256 is UNSET:
+            yield Problem(
+                placed.where,
+                f"a pinned kit gives the sha256 of the file it copies ({section.source})",
+                mending("kit pin", pinned_by),
+            )
 
 
 def every_section(recipe: Recipe) -> Iterator[PlacedSection]:

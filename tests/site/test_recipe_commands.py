@@ -224,3 +224,29 @@ def test_what_is_there_already_is_not_overwritten(sanduk, own: Path):
 @pytest.mark.parametrize("of", ["recipe", "kit"])
 def test_the_format_is_printed_as_json_schema(sanduk, of: str):
     assert json.loads(sanduk(of, "schema").stdout)["title"] == f"A {of} of sanduk"
+
+
+def test_a_check_is_told_as_json_with_every_problem(sanduk, own: Path):
+    sanduk("kit", "new", "lint")
+    path = own / "kits" / "lint" / "kit.json"
+    told = json.loads(sanduk("kit", "check", "lint", "--json").stdout)
+    assert (told["kit"]["name"], told["problems"]) == ("lint", [])
+    assert told["pin"] == {"name": "lint", "sha256": told["kit"]["sha256"]}
+
+    document = json.loads(path.read_text())
+    del document["tools"][0]["sha256"]
+    path.write_text(json.dumps({**document, "env": {"HOME": "/x"}}))
+    done = sanduk("kit", "check", "lint", "--json")
+    assert done.returncode == 1
+    home, copied = json.loads(done.stdout)["problems"]
+    assert home.endswith(f"sanduk recipe fix {path}")
+    assert copied.endswith(f"sanduk kit pin {path}")
+    assert sanduk("recipe", "fix", str(path), "--yes").returncode == 0
+    assert sanduk("kit", "pin", str(path), "--yes").returncode == 0
+    assert sanduk("kit", "check", "lint").returncode == 0
+
+    sanduk("recipe", "new", "mine", "--inherits", "pi")
+    told = json.loads(sanduk("recipe", "check", "mine", "--json").stdout)
+    assert told["recipe"]["agent"] == "pi"
+    assert told["image"].startswith("sanduk-mine:")
+    assert told["problems"] == []

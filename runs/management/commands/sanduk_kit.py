@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
-from msgspec import UNSET
 
 import recipes
 from recipes import catalog, mending, pins, scaffold
 from recipes.json_schema import text_of
 from recipes.placed import mending as mending_words
-from recipes.schema import Copy
 from runs.management.rewriting import rewrite
 from runs.management.terminal import SandukCommand
 from runs.refusal import Refusal
@@ -55,6 +54,7 @@ class Command(SandukCommand):
             help="new: where to make its directory (your own kits: ~/.config/sanduk/kits)",
         )
         parser.add_argument("--yes", action="store_true", help="pin: write without asking")
+        parser.add_argument("--json", action="store_true", help="check: machine-readable output")
 
     def act(self, **options: Any) -> int:
         if options["action"] == "schema":
@@ -67,7 +67,7 @@ class Command(SandukCommand):
                 return self._new(options["target"], options["directory"])
             if options["action"] == "pin":
                 return rewrite(self, mending.pin(pinnable(options["target"])), yes=options["yes"])
-            return self._check(options["target"])
+            return self._check(options["target"], as_json=options["json"])
         except recipes.RecipeError as exc:
             raise Refusal(str(exc)) from None
 
@@ -81,31 +81,22 @@ class Command(SandukCommand):
         )
         return 0
 
-    def _check(self, spec: str) -> int:
+    def _check(self, spec: str, *, as_json: bool) -> int:
         kit = recipes.load_kit(spec)
-        problems: list[pins.Problem] = []
-        for tool in kit.tools:
-            problems += pins.section_problems(
-                tool.section, tool.where, mending_words("recipe fix", kit.path)
-            )
-        for problem in problems:
-            self.say(problem.sentence)
+        problems = [each.sentence for each in pins.kit_problems(kit, Path(kit.path))]
+        key = "path" if catalog.is_path(spec) else "name"
+        pin = {key: str(Path(kit.path).parent) if key == "path" else kit.name, "sha256": kit.sha256}
+        if as_json:
+            self.print_json({"kit": recipes.kit_as_data(kit), "pin": pin, "problems": problems})
+            return 1 if problems else 0
+        for sentence in problems:
+            self.say(sentence)
         if problems:
             return 1
-        unpinned = [
-            tool.section.source
-            for tool in kit.tools
-            if isinstance(tool.section, Copy) and tool.section.sha256 is UNSET
-        ]
-        key = "path" if catalog.is_path(spec) else "name"
-        value = str(Path(kit.path).parent) if key == "path" else kit.name
         marks = f"  ({'; '.join(kit.marks)})" if kit.marks else ""
         self.print(f"{visible(kit.name)}@{kit.sha256}{visible(marks)}")
-        self.say(f'a recipe names it by: {{"{key}": "{value}", "sha256": "{kit.sha256}"}}')
-        for source in unpinned:
-            mend = mending_words("kit pin", kit.path)
-            self.say(f"{source} has no sha256, which a pin needs: sanduk {mend}")
-        return 1 if unpinned else 0
+        self.say(f"a recipe names it by: {json.dumps(pin)}")
+        return 0
 
 
 def pinnable(spec: str) -> Path:

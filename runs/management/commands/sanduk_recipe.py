@@ -63,6 +63,7 @@ class Command(SandukCommand):
             help="fix: the exact version of a package; repeatable",
         )
         parser.add_argument("--yes", action="store_true", help="fix: write without asking")
+        parser.add_argument("--json", action="store_true", help="check: machine-readable output")
 
     def act(self, **options: Any) -> int:
         if options["action"] == "schema":
@@ -77,7 +78,7 @@ class Command(SandukCommand):
                 path = found(options["target"])
                 fixed = mending.fix(path, versions_of(options["versions"]))
                 return rewrite(self, fixed, yes=options["yes"])
-            return self._check(options["target"])
+            return self._check(options["target"], as_json=options["json"])
         except (recipes.RecipeError, AgentRefusal) as exc:
             raise Refusal(str(exc)) from None
 
@@ -89,14 +90,18 @@ class Command(SandukCommand):
         self.say(f"now edit it, then: sanduk recipe check {spec}; sanduk build -r {spec}")
         return 0
 
-    def _check(self, spec: str) -> int:
+    def _check(self, spec: str, *, as_json: bool) -> int:
         recipe = recipes.load(spec)
-        problems = list(pins.problems(recipe))
-        for problem in problems:
-            self.say(problem.sentence)
-        if problems:
+        problems = [problem.sentence for problem in pins.problems(recipe)]
+        image = None if problems else from_recipe(spec)[1]
+        if as_json:
+            told = {"recipe": recipes.recipe_as_data(recipe), "image": image and image.tag}
+            self.print_json({**told, "problems": problems})
+            return 1 if problems else 0
+        for sentence in problems:
+            self.say(sentence)
+        if image is None:
             return 1
-        recipe, image = from_recipe(spec)
         self.print(f"{visible(recipe.name)}: agent {recipe.agent}, image {image.tag}")
         for sentence in image.context.lacking.values() if image.context else ():
             self.say(sentence)
