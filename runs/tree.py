@@ -63,28 +63,43 @@ def read_file(root: int, relative: str, *, limit: int) -> Content:
         os.close(directory)
 
 
-def _descend(directory: int, name: str) -> int:
+def below(directory: int, name: str) -> int:
+    """A descriptor of the directory `name` in an open one. Raises as `read_file` does."""
     try:
-        below = os.open(name, _DIRECTORY, dir_fd=directory)
+        return os.open(name, _DIRECTORY, dir_fd=directory)
     except (FileNotFoundError, PermissionError):
         raise
     except OSError as exc:  # ENOTDIR or ELOOP: a link; ENAMETOOLONG
         raise NotARegularFile(f"{name!r} is no directory") from exc
-    os.close(directory)
-    return below
 
 
-def _read(directory: int, name: str, limit: int) -> Content:
+def regular(directory: int, name: str) -> tuple[int, os.stat_result]:
+    """A descriptor of the regular file `name` in an open directory, and its facts.
+
+    Raises as `read_file` does.
+    """
     try:
         descriptor = os.open(name, _FILE, dir_fd=directory)
     except (FileNotFoundError, PermissionError):
         raise
     except OSError as exc:  # ELOOP: a link; ENXIO: a socket
         raise NotARegularFile(f"{name!r} is no regular file") from exc
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(descriptor)
+        raise NotARegularFile(f"{name!r} is no regular file")
+    return descriptor, facts
+
+
+def _descend(directory: int, name: str) -> int:
+    found = below(directory, name)
+    os.close(directory)
+    return found
+
+
+def _read(directory: int, name: str, limit: int) -> Content:
+    descriptor, facts = regular(directory, name)
     try:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise NotARegularFile(f"{name!r} is no regular file")
         data = bytearray()
         while len(data) < limit:
             piece = os.read(descriptor, min(limit - len(data), 1 << 20))

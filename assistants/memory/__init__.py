@@ -1,0 +1,19 @@
+"""An assistant's memory: its workspace, kept by the host where no agent can reach it.
+
+Everything here blocks; an event loop calls it in a thread.
+"""
+
+from assistants.memory.review import accept, reject
+from assistants.memory.snapshots import after_wakeup, before_wakeup, restore, take
+from assistants.memory.trust import is_unreviewed, start_from
+
+__all__ = [
+    "accept",
+    "after_wakeup",
+    "before_wakeup",
+    "is_unreviewed",
+    "reject",
+    "restore",
+    "start_from",
+    "take",
+]
