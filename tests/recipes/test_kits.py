@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recipes import Recipe, RecipeError, image_tag, load, load_kit, render
 from recipes.schema import parse_kit
@@ -71,6 +73,21 @@ def kit_refusal(**keys: Any) -> str:
 )
 def test_k3_a_wrong_kit_is_refused_with_its_place(keys: dict[str, Any], sentence: str) -> None:
     assert kit_refusal(**keys).startswith(f"k/kit.json: {sentence}")
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: (
+    st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(["name", "tools", "skills", "path", "files", "agents", "setup", "x"]),
+        inner,
+        max_size=4,
+    )
+), max_leaves=12))  # fmt: skip
+def test_k3_any_json_gives_a_kit_or_a_refusal(document: Any) -> None:
+    try:
+        parse_kit(json.dumps(document).encode(), "kit.json")
+    except RecipeError as error:
+        assert str(error).startswith("kit.json: ")  # noqa: PT017
 
 
 def test_every_key_of_the_format_is_read(write_kit: WriteKit) -> None:

@@ -110,7 +110,7 @@ def test_a_program_is_taken_out_of_an_archive(write: Write, programs: Path, tmp_
     assert target.read_bytes() == b"hi\n"
 
 
-def test_an_archive_is_unpacked_stripped_linked_and_owned_by_whoever_unpacks(
+def test_k5_an_archive_is_unpacked_stripped_linked_and_owned_by_whoever_unpacks(
     write: Write, programs: Path, tmp_path: Path
 ) -> None:
     dest, link = tmp_path / "opt", tmp_path / "bin" / "d"

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recipes import RecipeError, load_kit
 from recipes.skills import front_matter
@@ -123,3 +125,11 @@ def test_k7_front_matter_is_read_as_yaml_writes_scalars(
     text: str, expected: dict[str, str]
 ) -> None:
     assert expected.items() <= front_matter(f"---\n{text}---\nname: not here\n").items()
+
+
+@given(st.text(st.sampled_from("ab:#'\"|> -\n\t\\\u2028[]{}"), max_size=60))
+def test_any_front_matter_is_read_or_refused_in_a_sentence(text: str) -> None:
+    try:
+        front_matter(f"---\n{text}\n---\n")
+    except ValueError as error:
+        assert "front matter" in str(error)  # noqa: PT017
