@@ -23,6 +23,8 @@ try:
     SANDUK_RUNTIME = env.text("SANDUK_RUNTIME")
     SANDUK_BASE_URL = env.text("SANDUK_BASE_URL", "http://127.0.0.1:8000").rstrip("/")
     SANDUK_LEASE_SECONDS = env.integer("SANDUK_LEASE_SECONDS", 30, low=5, high=600)
+    # wakeups, and runs asked for by the web, at one time
+    SANDUK_MAX_RUNS = env.integer("SANDUK_MAX_RUNS", 2, low=1, high=200)
     SANDUK_REPORT_MAX_BYTES = env.integer(
         "SANDUK_REPORT_MAX_BYTES", 2 * 2**20, low=1024, high=64 * 2**20
     )

@@ -1,0 +1,36 @@
+"""Where a wakeup meets memory, outbox and delivery."""
+
+from __future__ import annotations
+
+from assistants.config import Config
+from assistants.models import Assistant, MemorySnapshot, Wakeup
+from runs import clock
+
+
+def before_wakeup(assistant: Assistant, wakeup: Wakeup) -> None:
+    """Keep the memory as it is, and put reviewed memory in place where that was asked for."""
+    from assistants import memory
+
+    memory.before_wakeup(assistant, wakeup)
+
+
+def after_wakeup(assistant: Assistant, wakeup: Wakeup) -> None:
+    """Keep what the wakeup made of the memory. Once: it may be asked for again after a kill."""
+    from assistants import memory
+
+    if not wakeup.snapshots.filter(moment=MemorySnapshot.Moment.AFTER).exists():
+        memory.after_wakeup(assistant, wakeup)
+
+
+def write_item(wakeup: Wakeup, body: str, config: Config) -> None:
+    """Put what the wakeup wants to say in the outbox. Call it in the transaction that ends it."""
+    from assistants import outbox
+
+    outbox.write(wakeup, body, config)
+
+
+def deliver_due() -> None:
+    """Send what is approved and due. It may take as long as the slowest receiver."""
+    from assistants import delivery
+
+    delivery.deliver_due(clock.now())
