@@ -30,17 +30,16 @@ class QuietHours:
     def ending(self, at: dt.datetime) -> dt.datetime:
         """The first whole minute after `at`, in UTC, that does not lie in them."""
         local = at.astimezone(self.zone)
-        for days in (0, 1):
-            day = local.date() + dt.timedelta(days=days)
-            for fold in (0, 1):
-                end = dt.datetime.combine(day, self.end, self.zone).replace(fold=fold)
-                moment = end.astimezone(dt.UTC)
-                if moment > at and not self.hold(moment) and self.hold(moment - _MINUTE):
-                    return moment
+        end = dt.datetime.combine(local.date(), self.end, self.zone)
+        if end.time() <= local.time():
+            end += dt.timedelta(days=1)
+        moment = end.astimezone(dt.UTC)
+        if moment.astimezone(self.zone).utcoffset() == local.utcoffset():
+            return moment
+        # the clock is moved on the way: the end may come twice, or never be shown
         return self._by_the_minute(at)
 
     def _by_the_minute(self, at: dt.datetime) -> dt.datetime:
-        """The same for a day whose clock never shows the end: the hour with it is left out."""
         moment = at.astimezone(dt.UTC).replace(second=0, microsecond=0) + _MINUTE
         while self.hold(moment):
             moment += _MINUTE
