@@ -76,11 +76,12 @@ def read(directory: Path, *, now: dt.datetime) -> Arrival:
     content = _content(directory)
     try:
         text = content.decode()
-        document = tomllib.loads(text)
+        document = tomllib.loads(text + "\n")  # else a fault in the last line has no place
     except UnicodeDecodeError:
         raise Refusal(f"{directory / FILE} is not UTF-8 text") from None
     except (tomllib.TOMLDecodeError, RecursionError) as exc:
-        raise Refusal(f"{directory / FILE}: {exc}") from None
+        why = str(exc).replace("Cannot overwrite a value", "a key is given twice")
+        raise Refusal(f"{directory / FILE}: {why}") from None
     return _Reader(directory, text, document, now).arrival(hashlib.sha256(content).hexdigest())
 
 
