@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.bench.link_call import measure_link
+from tests.bench.measured import measure_facts
 from tests.bench.real_agents import measure_agents
 from tests.bench.relay import measures
 from tests.bench.report import Report
@@ -27,6 +28,7 @@ PARTS: dict[str, tuple[Callable[[Setting], None], str]] = {
     "relay-start": (measures.measure_start, "time to start one relay"),
     "link": (measure_link, "a call through the link of a sealed run (needs an engine)"),
     "run": (measure_run, "what a sealed run costs beyond its agent (needs an engine)"),
+    "measured": (measure_facts, "the figures of docs/measured.md, which it writes (engine)"),
     "agents": (measure_agents, "whole runs of real agents (needs an engine)"),
 }
 SETS = {"relay": [name for name in PARTS if name.startswith("relay-")]}

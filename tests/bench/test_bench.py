@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pytest
 
 from tests.bench import __main__ as bench
+from tests.bench import measured
 from tests.bench.relay import measures, targets
 from tests.bench.relay.subjects import DIRECT, NGINX, RELAY, nginx_program
 from tests.bench.report import Report
@@ -144,3 +146,34 @@ def test_a_part_that_is_not_there_is_refused(capsys):
         bench.main(["nothing"])
     assert ended.value.code == 2
     assert "there is no part nothing" in capsys.readouterr().err
+
+
+def test_the_page_of_facts_has_every_figure_it_was_given():
+    run = {"first request": 5542, "first call after": 0.9, "wall": 1.5, "upstream": 0.1, "calls": 2}
+    page = measured.page_of(
+        {"pi": run},
+        {"pi": {"on the host": 0.3, "in the container": 174.0}},
+        {"sealed": {"names": ["lo"], "host": []}, "open": {"names": ["eth0"], "host": ["1.2.3.4"]}},
+        {"sealed": 0, "open": 1},
+    )
+
+    of = f"of {len(measured.KEYS)}"
+    for line in (
+        "| pi | 5,542 | 1,386 |",
+        "| pi | 1.50 | 0.90 | 0.10 | 2 |",
+        "| pi | 0.3 | 174.0 |",
+        "| sealed | lo | no |",
+        "| open | eth0 | yes |",
+        f"| sealed | 0 {of} |",
+        f"| open | 1 {of} |",
+    ):
+        assert line in page.splitlines()
+
+
+def test_the_page_in_the_docs_is_of_this_form():
+    """It is measured, not written: only its headings and first columns can be compared."""
+    page = measured.PAGE.read_text("utf-8")
+
+    for agent in measured.AGENTS:
+        assert f"| {agent} |" in page
+    assert re.findall(r"^\| sealed \| 0 of \d+ \|$", page, re.MULTILINE)
