@@ -17,6 +17,7 @@ from django.db.models import Q, QuerySet
 from assistants import schedules, wakeups
 from assistants.config import restored
 from assistants.models import Assistant, Schedule, Wakeup
+from assistants.models.wakeup import called_since
 from runs import clock, pulse
 from runs.console import Console, Silent
 from runs.lease import Watcher, owner_is
@@ -223,9 +224,7 @@ def room() -> int:
 
 
 def _called() -> Q:
-    """A process was told of it just now, and may be on its way."""
-    now = clock.now()
-    return Q(rung_at__gt=now - dt.timedelta(seconds=RING_AGAIN_S), rung_at__lte=now)
+    return called_since(clock.now(), RING_AGAIN_S)
 
 
 def ring_waiting(done: Ticked, ring: Ring) -> None:

@@ -13,6 +13,16 @@ from runs import clock
 from runs.models import Run
 
 
+def called_since(now: dt.datetime, seconds: float) -> Q:
+    """Those whose process was told of them within the last `seconds`.
+
+    A stamp a little later than `now` is another process's, of just now; one that lies further
+    ahead was written before the clock was set back.
+    """
+    span = dt.timedelta(seconds=seconds)
+    return Q(rung_at__gt=now - span, rung_at__lt=now + span)
+
+
 class WakeupQuerySet(models.QuerySet["Wakeup"]):
     """Every change of state is one conditional UPDATE; the number of rows says who won."""
 
@@ -40,8 +50,7 @@ class WakeupQuerySet(models.QuerySet["Wakeup"]):
     def ring(self, pk: int, again_after_s: float) -> bool:
         """Say that a process was told of a waiting wakeup. False: another one was, just now."""
         now = clock.now()
-        # a stamp that is still to come was written before the clock was set back
-        fresh = Q(rung_at__gt=now - dt.timedelta(seconds=again_after_s), rung_at__lte=now)
+        fresh = called_since(now, again_after_s)
         found = self.filter(pk=pk, state=Wakeup.State.WAITING).exclude(fresh)
         return bool(found.update(rung_at=now))
 
