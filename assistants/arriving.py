@@ -1,0 +1,255 @@
+"""Assistants arrive from a directory, change with it, are put to sleep, and leave."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from django.db import IntegrityError, transaction
+
+from assistants import assistant_toml, briefing, schedules, toml_text
+from assistants.assistant_toml import FILE, Arrival
+from assistants.config import restored
+from assistants.keys import BY_NAME, KEYS
+from assistants.models import Assistant, Destination, Schedule, Wakeup
+from assistants.schedules import Timing, timing_of
+from runs import audit, clock, keys
+from runs.paths import expanded
+from runs.plan import make_plan
+from runs.refusal import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Args:
+    changed: what is different from what was known of it, in words; () for nothing.
+    """
+
+    assistant: Assistant
+    created: bool
+    changed: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def place(text: str) -> Path:
+    """A directory as typed, absolute and without links. Raises Refusal when it is none."""
+    path = expanded(text, what="directory")
+    try:
+        real = path.resolve()
+    except (OSError, RuntimeError) as exc:
+        raise Refusal(f"{text} cannot be resolved: {exc}") from None
+    if not real.is_dir():
+        raise Refusal(f"there is no directory {text}")
+    if not str(real).isprintable():
+        raise Refusal(
+            f"{text!r} holds a character that is no text; give the directory another name"
+        )
+    return real
+
+
+def add(directory: Path) -> Added:
+    """Take in what `directory` says; again and again is the same as once.
+
+    Raises Refusal when anything in it is wrong, or its name is another directory's.
+    """
+    arrival = assistant_toml.read(directory, now=clock.now())
+    notes = (*arrival.notes, *check_whole(arrival))
+    try:
+        with transaction.atomic():
+            return _take_in(arrival, notes)
+    except IntegrityError:
+        raise Refusal(f"{arrival.name} is being added by another command; try again") from None
+
+
+def check_whole(arrival: Arrival) -> tuple[str, ...]:
+    """Find out now, not at its first wakeup, what could not be run.
+
+    Returns what is still missing for its first wakeup, a line each. Raises Refusal.
+    """
+    assistant = Assistant(name=arrival.name, directory=str(arrival.directory))
+    try:
+        text = briefing.brief(assistant, arrival.config)
+        order = briefing.order(
+            assistant, arrival.config, text or "-", budget_usd=arrival.config.budget_usd
+        )
+        plan = make_plan(order)
+    except (briefing.BrokenSettings, Refusal) as exc:
+        raise Refusal(f"assistant {arrival.name}: {exc}") from None
+    if gate := arrival.config.gate:
+        path = arrival.directory / gate
+        if not path.is_file() or not os.access(path, os.X_OK):
+            raise Refusal(f"assistant {arrival.name}: its gate {path} is no program; chmod +x it")
+    if plan.provider is not None:
+        try:
+            keys.provider_key(plan.provider)
+        except Refusal as exc:
+            return (f"before its first wakeup: {exc}",)
+    return ()
+
+
+def _take_in(arrival: Arrival, notes: tuple[str, ...]) -> Added:
+    destinations = _destinations(arrival)
+    there = Assistant.objects.present()
+    known = there.filter(directory=str(arrival.directory)).first()
+    other = there.filter(name=arrival.name).exclude(directory=str(arrival.directory)).first()
+    if other is not None:
+        raise Refusal(
+            f"the name {arrival.name} is taken by {other.directory}; give {arrival.directory} "
+            f"another in its {FILE}, or first: sanduk assistant remove {arrival.name}"
+        )
+    if known is None:
+        known = Assistant(directory=str(arrival.directory), created_at=clock.now())
+    created = known.pk is None
+    changed = () if created else _differences(known, arrival)
+    known.name = arrival.name
+    known.config = arrival.config.stored()
+    known.toml_sha256 = arrival.sha256
+    if created:
+        known.save()
+    else:
+        # only what the file decides: failures may be counted at this moment
+        known.save(update_fields=["name", "config", "toml_sha256"])
+    rescheduled = _reschedule(known, arrival.timings)
+    if set(known.destinations.values_list("pk", flat=True)) != {each.pk for each in destinations}:
+        known.destinations.set(destinations)
+        changed = changed if created else (*changed, "destinations")
+    if rescheduled and not created:
+        changed = (*changed, "schedule")
+    if created or changed:
+        _write_down("add" if created else "change", known, changed=list(changed))
+    return Added(known, created, tuple(changed), notes)
+
+
+def _destinations(arrival: Arrival) -> list[Destination]:
+    found = {
+        each.name: each
+        for each in Destination.objects.filter(name__in=arrival.destinations, removed_at=None)
+    }
+    for name in arrival.destinations:
+        if name not in found:
+            raise Refusal(
+                f"there is no destination {name!r} on this host; make it first: "
+                f"sanduk destination add {name} --help"
+            )
+    return [found[name] for name in arrival.destinations]
+
+
+def _differences(known: Assistant, arrival: Arrival) -> tuple[str, ...]:
+    """The keys that say something else than before."""
+    new = json.loads(json.dumps(arrival.config.stored()))  # as the row gives it back
+    names = [key.name for key in KEYS if key.field in new]
+    changed = [
+        name for name in names if known.config.get(BY_NAME[name].field) != new[BY_NAME[name].field]
+    ]
+    if known.name != arrival.name:
+        changed.insert(0, f"name (it was {known.name})")
+    return tuple(changed)
+
+
+def _reschedule(assistant: Assistant, timings: tuple[Timing, ...]) -> bool:
+    """Keep the rows of schedules that stay, with where they are; True when any is new or gone."""
+    left = list(assistant.schedules.all())
+    changed = False
+    for timing in timings:
+        same = next((row for row in left if timing_of(row).same_as(timing)), None)
+        if same is not None:
+            left.remove(same)
+            continue
+        changed = True
+        row = Schedule(assistant=assistant, **timing.fields())
+        row.save()
+        _plan(row)
+    for row in left:
+        changed = True
+        for waiting in row.wakeups.filter(state=Wakeup.State.WAITING):
+            Wakeup.objects.skip(
+                waiting.pk, Wakeup.Outcome.CANCELLED, "its schedule was changed or taken away"
+            )
+        row.delete()
+    return changed
+
+
+def _plan(schedule: Schedule) -> None:
+    """Let it go on from now, whatever was missed."""
+    decision = schedules.settle(timing_of(schedule), None, clock.now(), "")
+    Schedule.objects.filter(pk=schedule.pk).update(next_at=decision.next_at)
+
+
+def enable(assistant: Assistant) -> bool:
+    """Wake it again from its next slot on; False when it was enabled already."""
+    with transaction.atomic():
+        if not Assistant.objects.enable(assistant.pk):
+            return False
+        # what it slept through on purpose was not missed
+        for schedule in assistant.schedules.all():
+            _plan(schedule)
+        _write_down("enable", assistant)
+    return True
+
+
+def disable(assistant: Assistant, reason: str) -> bool:
+    """Wake it no more; False when it is disabled already. What runs at this moment goes on."""
+    with transaction.atomic():
+        if not Assistant.objects.disable(assistant.pk, reason):
+            return False
+        _cancel_waiting(assistant, f"disabled: {reason}")
+        _write_down("disable", assistant, reason=reason)
+    return True
+
+
+def remove(assistant: Assistant) -> None:
+    """Take it off the list. Its directory stays as it is, and so does what it said.
+
+    Raises Refusal while it is awake.
+    """
+    with transaction.atomic():
+        # first the row: a pass that plans its slots waits, or finds it gone
+        found = Assistant.objects.present().filter(pk=assistant.pk)
+        if not found.update(removed_at=clock.now()):
+            raise Refusal(f"assistant {assistant.name} was removed by another command")
+        awake = assistant.wakeups.filter(state=Wakeup.State.RUNNING).first()
+        if awake is not None:
+            run = f": sanduk stop {awake.run.uid}" if awake.run else ""
+            raise Refusal(f"assistant {assistant.name} is awake; wait, or stop its run first{run}")
+        _cancel_waiting(assistant, "the assistant was removed")
+        Schedule.objects.filter(assistant=assistant).update(next_at=None)
+        _write_down("remove", assistant)
+
+
+def _cancel_waiting(assistant: Assistant, reason: str) -> None:
+    for waiting in assistant.wakeups.filter(state=Wakeup.State.WAITING):
+        Wakeup.objects.skip(waiting.pk, Wakeup.Outcome.CANCELLED, reason)
+
+
+def exported(assistant: Assistant) -> str:
+    """Its `assistant.toml`, from the database: what really counts. Raises Refusal."""
+    timings = [timing_of(row) for row in assistant.schedules.all()]
+    names = assistant.destinations.filter(removed_at=None).values_list("name", flat=True)
+    try:
+        config = restored(assistant.config)
+    except msgspec.ValidationError as exc:
+        raise Refusal(
+            f"the settings of {assistant.name} were stored by another version ({exc}); read them "
+            f"anew with: sanduk assistant add {assistant.directory}"
+        ) from None
+    return toml_text.written(assistant.name, config, timings, list(names))
+
+
+def unread_change(assistant: Assistant) -> str:
+    """Why its file is not what it was added from, in words; "" when it is."""
+    again = f"sanduk assistant add {assistant.directory}"
+    try:
+        digest = assistant_toml.digest_of(Path(assistant.directory))
+    except Refusal as exc:
+        return str(exc)
+    if digest == assistant.toml_sha256:
+        return ""
+    return f"{FILE} has changed since it was read; to take it in: {again}"
+
+
+def _write_down(action: str, assistant: Assistant, **detail: Any) -> None:
+    audit.record(f"assistant.{action}", f"assistant:{assistant.name}", **detail)

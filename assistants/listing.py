@@ -1,0 +1,214 @@
+"""What `sanduk assistant` tells: all assistants, one of them, its past and its next wakeups."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
+
+from assistants import keys, schedules
+from assistants.arriving import unread_change
+from assistants.keys import DESTINATIONS, KEYS, NAME, SCHEDULE_NAMES
+from assistants.models import Assistant, InboxMessage, OutboxItem, Schedule, Wakeup
+from assistants.schedules import Slot, timing_of
+from runs.refusal import Refusal
+from runs.visible import visible
+
+_STATES = OutboxItem.State
+
+
+def described() -> QuerySet[Assistant]:
+    """All that were not removed, each with what one line about it needs, in one question."""
+    newest = Wakeup.objects.filter(assistant=OuterRef("pk"), state=Wakeup.State.ENDED)
+    newest = newest.order_by("-ended_at", "-pk")
+    running = Wakeup.objects.filter(assistant=OuterRef("pk"), state=Wakeup.State.RUNNING)
+    return (
+        Assistant.objects.present()
+        .annotate(
+            next_slot=Min("schedules__next_at"),
+            is_running=Exists(running),
+            last_outcome=Subquery(newest.values("outcome")[:1]),
+            last_ended=Subquery(newest.values("ended_at")[:1]),
+            messages_waiting=_number(InboxMessage.objects.waiting()),
+            items_pending=_number(OutboxItem.objects.filter(state=_STATES.PENDING)),
+            items_undelivered=_number(OutboxItem.objects.filter(state=_STATES.APPROVED)),
+        )
+        .order_by("name")
+    )
+
+
+def _number(rows: QuerySet[Any]) -> Any:
+    """How many of `rows` are an assistant's, as a subquery: joins would multiply each other."""
+    mine = rows.filter(assistant=OuterRef("pk")).order_by().values("assistant")
+    return Subquery(mine.annotate(number=Count("pk")).values("number"))
+
+
+def state(assistant: Any, now: dt.datetime) -> str:
+    """In one word or a few."""
+    if assistant.is_running:
+        return "running"
+    if assistant.disabled_at:
+        return "disabled"
+    if assistant.not_before and assistant.not_before > now:
+        return "backing off"
+    return "enabled"
+
+
+def next_at(assistant: Any) -> dt.datetime | None:
+    """When it is woken next: its next slot, or the end of its back-off where that is later."""
+    if assistant.disabled_at or assistant.next_slot is None:
+        return None
+    slot: dt.datetime = assistant.next_slot
+    return max(slot, assistant.not_before or slot)
+
+
+def row(assistant: Any, now: dt.datetime) -> tuple[str, ...]:
+    """The cells of its line in `list`."""
+    last = assistant.last_outcome
+    return (
+        assistant.name,
+        state(assistant, now),
+        minute(next_at(assistant)),
+        f"{last.replace('_', ' ')} {minute(assistant.last_ended)}" if last else "-",
+        str(assistant.messages_waiting or 0),
+        str(assistant.items_pending or 0),
+        visible(assistant.directory, limit=200),
+    )
+
+
+def as_json(assistant: Any, now: dt.datetime) -> dict[str, Any]:
+    """The same for scripts, with all settings. The last three names are the first program's."""
+    return {
+        "name": assistant.name,
+        "directory": assistant.directory,
+        "state": state(assistant, now).replace(" ", "_"),
+        "disabled_at": assistant.disabled_at,
+        "disabled_reason": assistant.disabled_reason,
+        "failures": assistant.failures,
+        "not_before": assistant.not_before,
+        "next_at": next_at(assistant),
+        "last_outcome": assistant.last_outcome,
+        "last_ended_at": assistant.last_ended,
+        "config": assistant.config,
+        "schedules": [_schedule_json(each) for each in assistant.schedules.all()],
+        "destinations": _destinations(assistant),
+        "unread_change": unread_change(assistant) or None,
+        "pending": assistant.messages_waiting or 0,
+        "undelivered": assistant.items_undelivered or 0,
+        "awaiting_approval": assistant.items_pending or 0,
+    }
+
+
+def _schedule_json(schedule: Schedule) -> dict[str, Any]:
+    timing = timing_of(schedule).fields()
+    return {**timing, "next_at": schedule.next_at}
+
+
+def _destinations(assistant: Assistant) -> list[str]:
+    return list(assistant.destinations.filter(removed_at=None).values_list("name", flat=True))
+
+
+def lines(assistant: Any, now: dt.datetime) -> list[tuple[str, str]]:
+    """What `show` prints: a name and its value a line."""
+    told = state(assistant, now)
+    if assistant.disabled_at:
+        told = f"disabled {minute(assistant.disabled_at)}: {visible(assistant.disabled_reason)}"
+    elif told == "backing off":
+        told = f"backing off until {minute(assistant.not_before)}"
+    found = [
+        ("assistant", assistant.name),
+        ("directory", visible(assistant.directory)),
+        ("state", told),
+        ("failures", f"{assistant.failures} in a row"),
+        *(("schedule", spoken(timing_of(each))) for each in assistant.schedules.all()),
+        ("next", minute(next_at(assistant))),
+    ]
+    found += settings(assistant)
+    found += [
+        ("messages", f"{assistant.messages_waiting or 0} waiting"),
+        (
+            "outbox",
+            f"{assistant.items_pending or 0} waiting for a decision, "
+            f"{assistant.items_undelivered or 0} approved and not delivered",
+        ),
+    ]
+    return found
+
+
+def settings(assistant: Assistant) -> list[tuple[str, str]]:
+    """Each setting under the key of `assistant.toml`, where it is not at what it usually is."""
+    found = []
+    for key in KEYS:
+        if key.name in (NAME, DESTINATIONS, *SCHEDULE_NAMES):
+            continue
+        value = assistant.config.get(key.field, key.absent)
+        value = tuple(value) if isinstance(value, list) else value
+        if value != key.absent or key.name in ("mode", "approval", "memory_review"):
+            found.append((key.name, _told(key.kind.write(value))))
+    if names := _destinations(assistant):
+        found.append((DESTINATIONS, ", ".join(names)))
+    return found
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return " ".join(visible(str(each)) for each in value)
+    return visible(str(value))
+
+
+def spoken(timing: schedules.Timing) -> str:
+    """A schedule in words."""
+    when = f"every {keys.spoken(timing.every_s)}" if timing.every_s else timing.cron
+    words = [f"{when} ({timing.timezone})", f"missed: {timing.missed}"]
+    if timing.missed_within_s:
+        words[-1] += f" {keys.spoken(timing.missed_within_s)}"
+    if timing.jitter_s:
+        words.append(f"up to {keys.spoken(timing.jitter_s)} later")
+    if timing.quiet_hours:
+        words.append(f"quiet {timing.quiet_hours}")
+    return ", ".join(words)
+
+
+def minute(at: dt.datetime | None) -> str:
+    return f"{at:%Y-%m-%d %H:%M}" if at else "-"
+
+
+def next_wakeups(assistant: Assistant, count: int, now: dt.datetime) -> list[tuple[Schedule, Slot]]:
+    """The next `count` slots that will run, of all its schedules."""
+    found: list[tuple[Schedule, Slot]] = []
+    for schedule in assistant.schedules.all():
+        timing = timing_of(schedule)
+        # one that is due and has not been looked at yet comes first
+        start = min(now, (schedule.next_at or now) - dt.timedelta(microseconds=1))
+        try:
+            slots = schedules.upcoming(timing, start, count, str(schedule.pk))
+        except Refusal as exc:
+            raise Refusal(f"assistant {assistant.name}: {exc}") from None
+        found += [(schedule, slot) for slot in slots]
+    return sorted(found, key=lambda each: each[1].not_before)[:count]
+
+
+def history(assistant: Assistant, limit: int) -> Iterable[Wakeup]:
+    """Its wakeups, newest first."""
+    return assistant.wakeups.select_related("run", "assistant").order_by("-planned_at", "-pk")[
+        :limit
+    ]
+
+
+def one(name: str) -> Any:
+    """The described assistant of that name, which is there."""
+    return described().get(name=name)
+
+
+def trouble() -> list[str]:
+    """What is wrong with assistants that look right: an enabled one that no slot will wake."""
+    stuck = Assistant.objects.awake().annotate(next_slot=Min("schedules__next_at"))
+    return [
+        f"assistant {each.name} is enabled and has no next wakeup; to plan one: sanduk assistant "
+        f"disable {each.name}, then enable {each.name}"
+        for each in stuck.filter(next_slot=None)
+    ]
