@@ -30,6 +30,8 @@ COUNTED = 1000  # slots of a cron expression are not counted further
 _WINDOWS = (dt.timedelta(hours=1), dt.timedelta(days=1), dt.timedelta(days=32),
             dt.timedelta(days=366), cron.FARTHEST)  # fmt: skip
 
+_ABSENT = "the host was off, asleep or busy"
+
 SKIP, ONCE, YOUNG = "skip", "once", "once-if-younger-than"
 
 
@@ -88,6 +90,15 @@ class Decision:
     skipped: tuple[Skipped, ...]
     run: Slot | None
     next_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """The latest slot that could run, and how it runs, or why it does not."""
+
+    chosen: dt.datetime | None
+    run: Slot | None
+    why: str = ""
 
 
 def timing_of(schedule: Any) -> Timing:
@@ -157,9 +168,8 @@ def settle(timing: Timing, planned: dt.datetime | None, now: dt.datetime, seed: 
         return Decision((), None, min(planned, _next_at(timing, now)))
     next_at = _next_at(timing, now)
     chosen = _latest_running(timing, planned, now)
-    run, why = _judge(timing, chosen, now, seed) if chosen else (None, "")
-    skipped = _skipped(timing, planned, next_at, run, why)
-    return Decision(skipped, run, next_at)
+    verdict = _judge(timing, chosen, now, seed) if chosen else _Verdict(None, None)
+    return Decision(_skipped(timing, planned, next_at, verdict), verdict.run, next_at)
 
 
 def upcoming(timing: Timing, now: dt.datetime, count: int, seed: str) -> list[Slot]:
@@ -172,66 +182,66 @@ def upcoming(timing: Timing, now: dt.datetime, count: int, seed: str) -> list[Sl
     return found
 
 
-def _judge(
-    timing: Timing, slot: dt.datetime, now: dt.datetime, seed: str
-) -> tuple[Slot | None, str]:
-    """Whether the latest slot that could run does, and the reason when it does not."""
+def _judge(timing: Timing, slot: dt.datetime, now: dt.datetime, seed: str) -> _Verdict:
+    """Whether the latest slot that could run does."""
     age_s = (now - slot).total_seconds()
     if age_s <= LATE_S:
-        return Slot(slot, _jittered(timing, slot, seed)), ""
-    late = f"seen {duration.spoken(age_s)} late: the host was off, asleep or busy"
+        return _Verdict(slot, Slot(slot, _jittered(timing, slot, seed)))
+    late = f"seen {duration.spoken(age_s)} late: {_ABSENT}"
     if timing.missed == SKIP:
-        return None, f"{late} (missed = skip)"
+        return _Verdict(slot, None, f"{late} (missed = skip)")
     if timing.missed == YOUNG and age_s > (timing.missed_within_s or 0):
         within = duration.spoken(timing.missed_within_s or 0)
-        return None, f"{late}, longer than {within} (missed = {YOUNG})"
+        return _Verdict(slot, None, f"{late}, longer than {within} (missed = {YOUNG})")
     start = now
     quiet = timing.quiet
     if quiet and quiet.hold(now):
         start = quiet.ending(now)
         following = _running_after(timing, now)
         if following and (following - start).total_seconds() <= LATE_S:
-            return None, f"{late}; the next slot comes when the quiet hours end"
-    return Slot(slot, start + dt.timedelta(seconds=_share(seed, slot, STAGGER_S))), ""
+            return _Verdict(slot, None, f"{late}; the next slot comes when the quiet hours end")
+    stagger = dt.timedelta(seconds=_share(seed, slot, STAGGER_S))
+    return _Verdict(slot, Slot(slot, start + stagger))
 
 
 def _skipped(
-    timing: Timing, planned: dt.datetime, end: dt.datetime, run: Slot | None, why: str
+    timing: Timing, planned: dt.datetime, end: dt.datetime, verdict: _Verdict
 ) -> tuple[Skipped, ...]:
     """Rows for the slots from `planned` to before `end`, but for the one that runs."""
-    ran = run.planned_at if run else None
+    ran = verdict.run.planned_at if verdict.run else None
     open_slots = (slot for slot in _slots_between(timing, planned, end) if slot != ran)
-    each = list(islice(_grouped(timing, open_slots, ran, why), EACH + 1))
+    each = list(islice(_grouped(timing, open_slots, verdict), EACH + 1))
     if len(each) <= EACH:
         return tuple(each)
     first, count = each[0].planned_at, _count(timing, planned, end, ran)
     many = f"more than {COUNTED:,}" if count > COUNTED and timing.cron else f"{count:,}"
-    last = f"{end:%Y-%m-%d %H:%M} UTC"
-    reason = f"{many} slots before {last}: the host was off, asleep or busy"
+    reason = f"{many} slots before {end:%Y-%m-%d %H:%M} UTC: {_ABSENT}"
     return (Skipped(first, "missed", reason, count),)
 
 
-def _grouped(
-    timing: Timing, slots: Iterator[dt.datetime], ran: dt.datetime | None, why: str
-) -> Iterator[Skipped]:
+def _grouped(timing: Timing, slots: Iterator[dt.datetime], verdict: _Verdict) -> Iterator[Skipped]:
     """A row for each slot; those of one night's quiet hours share one."""
     quiet = timing.quiet
     slot = next(slots, None)
     while slot is not None:
-        if quiet and quiet.hold(slot):
-            ending = quiet.ending(slot)
-            first, count = slot, 0
-            while slot is not None and slot < ending:
-                count, slot = count + 1, next(slots, None)
-            number = f"{count} slots in " if count > 1 else ""
-            yield Skipped(first, "quiet", f"{number}quiet hours {timing.quiet_hours}", count)
+        if not (quiet and quiet.hold(slot)):
+            yield Skipped(slot, "missed", _reason(slot, verdict))
+            slot = next(slots, None)
             continue
-        if ran is not None and slot < ran:
-            reason = f"the host was off, asleep or busy; made up for by the slot of {ran:%H:%M} UTC"
-        else:
-            reason = why or "the host was off, asleep or busy"
-        yield Skipped(slot, "missed", reason)
-        slot = next(slots, None)
+        ending = quiet.ending(slot)
+        first, count = slot, 0
+        while slot is not None and slot < ending:
+            count, slot = count + 1, next(slots, None)
+        number = f"{count} slots in " if count > 1 else ""
+        yield Skipped(first, "quiet", f"{number}quiet hours {timing.quiet_hours}", count)
+
+
+def _reason(slot: dt.datetime, verdict: _Verdict) -> str:
+    if slot == verdict.chosen:
+        return verdict.why
+    if verdict.run is None:
+        return _ABSENT
+    return f"{_ABSENT}; made up for by the slot of {verdict.run.planned_at:%Y-%m-%d %H:%M} UTC"
 
 
 def _slots_between(timing: Timing, first: dt.datetime, end: dt.datetime) -> Iterator[dt.datetime]:
