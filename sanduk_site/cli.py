@@ -33,6 +33,10 @@ SUMMARIES = {
     "list": "what there is: agents, providers, runtimes, recipes, kits",
     "recipe": "check a recipe, write a first one, mend one",
     "kit": "check a kit, write a first one, renew pins",
+    "wake": "wake an assistant here and now",
+    "tick": "wake every assistant that is due, once; for cron",
+    "serve": "tick on a loop, in the foreground",
+    "worker": "what wakes assistants and executes runs in the background",
     "ps": "containers of this installation",
     "stop": "stop runs; without one, stop what belongs to no live run",
     "clean": "remove containers and networks that are left or were kept",
@@ -41,12 +45,21 @@ SUMMARIES = {
     "runs": "the runs there were",
     "logs": "what a run does, line by line",
     "show": "one run: trace, calls, seal certificate, report",
+    "outbox": "what assistants want to say, and where it went",
+    "approve": "let items of the outbox out, for exactly what they hold",
+    "reject": "keep items of the outbox in, for ever",
+    "deliver": "bring what was approved to its destinations now",
+    "destination": "the places that approved items go to",
     "audit": "what people and rules did; whether the record of it still stands",
     "user": "which site user an account of this host is",
     "usage": "what all runs used by day, and what the provider says about it",
+    "assistant": "agents that wake by a schedule: take in, look at, put to sleep",
+    "tell": "put a message into an assistant's inbox",
+    "inbox": "the messages that wait to be read",
+    "untell": "take messages back that have not been read",
 }
 
-INTERNAL = {"execute"}  # what `run --detach` starts
+INTERNAL = {"execute", "wakeup", "cluster"}  # what other commands start
 
 
 def main() -> None:

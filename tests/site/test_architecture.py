@@ -154,7 +154,9 @@ def test_only_the_engines_package_starts_an_engines_command():
         and starts_a_process(path)
     }
 
-    assert set(outside) <= {"runs/undertaker.py", "runs/management/detach.py"}
+    # what the operator names: a destination's own program
+    operators = {"assistants/delivery/program.py"}
+    assert set(outside) <= {"runs/undertaker.py", "runs/management/detach.py"} | operators
     for path in outside.values():
         words = {
             node.value

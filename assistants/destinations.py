@@ -1,0 +1,172 @@
+"""The host's list of places that approved items go to. Only this host's people change it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import msgspec
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from assistants import outbox
+from assistants.delivery.kinds import CommandSettings, Settings, settings_of
+from assistants.delivery.sending import settle
+from assistants.models import Assistant, Delivery, Destination, OutboxItem
+from assistants.models.assistant import NAME
+from runs import audit, clock
+from runs.refusal import Refusal
+
+OVER = (Delivery.State.SENT, Delivery.State.GIVEN_UP, Delivery.State.UNKNOWN)
+
+
+def add(
+    name: str, kind: str, settings: Settings, *, timeout_s: int, assistants: Iterable[str] = ()
+) -> tuple[Destination, bool]:
+    """Keep a destination, or change the one of that name; with whether it is new.
+
+    Args:
+        assistants: the names of those whose items go there, besides those that had it before.
+
+    Raises Refusal: it cannot work, or the name is taken by one of another kind.
+    """
+    try:
+        NAME(name)
+    except ValidationError as exc:
+        raise Refusal(f"{name!r} is no name of a destination: {exc.messages[0]}") from None
+    settings.check()
+    config = msgspec.to_builtins(settings)
+    with transaction.atomic():
+        linked = [outbox.assistant_named(each) for each in assistants]
+        found = Destination.objects.filter(name=name, removed_at=None).first()
+        if found is not None and found.kind != kind:
+            raise Refusal(f"{name} is a destination already, a {found.kind}; remove it first")
+        is_new = found is None
+        found = found or Destination(name=name, kind=kind)
+        found.config, found.timeout_s = config, timeout_s
+        found.save()
+        found.assistants.add(*linked)
+        audit.record(
+            "destination.add" if is_new else "destination.change",
+            f"destination:{name}",
+            kind=kind,
+            config=config,
+            assistants=[each.name for each in linked],
+        )
+    return found, is_new
+
+
+def link(assistant: Assistant, names: Iterable[str]) -> None:
+    """Have an assistant's items go to exactly these. Raises Refusal for a name that is none."""
+    assistant.destinations.set([named(name) for name in names])
+
+
+def named(name: str) -> Destination:
+    found = Destination.objects.filter(name=name, removed_at=None).first()
+    if found is None:
+        raise Refusal(f"there is no destination {name!r}; sanduk destination list shows them")
+    return found
+
+
+def remove(name: str) -> int:
+    """Forget a destination; what was on its way there is given up, and how much that was.
+
+    Raises Refusal while something is being sent there.
+    """
+    with transaction.atomic():
+        found = named(name)
+        theirs = Delivery.objects.filter(destination=found)
+        if theirs.filter(state=Delivery.State.SENDING).exists():
+            raise Refusal(f"something is being sent to {name} right now; try again in a moment")
+        open_ones = theirs.filter(state__in=[Delivery.State.WAITING, Delivery.State.FAILED])
+        given_up = open_ones.update(
+            state=Delivery.State.GIVEN_UP,
+            ended_at=clock.now(),
+            error="the destination was removed",
+        )
+        found.removed_at = clock.now()
+        found.save(update_fields=["removed_at"])
+        audit.record("destination.remove", f"destination:{name}", given_up=given_up)
+    return given_up
+
+
+def told(destination: Destination) -> str:
+    """Where it leads, in a few words."""
+    try:
+        return settings_of(destination.kind, destination.config).told()
+    except Refusal as exc:
+        return str(exc)
+
+
+def for_command(command: str) -> Destination:
+    """The place of `outbox --deliver CMD`: a shell's command line, on no list of its own.
+
+    The same words are the same place, so that what it got once it does not get again.
+    """
+    name = f"by-hand-{hashlib.sha256(command.encode()).hexdigest()[:12]}"
+    config = msgspec.to_builtins(CommandSettings(argv=("/bin/sh", "-c", command)))
+    with transaction.atomic():
+        found = Destination.objects.filter(name=name, config=config).first()
+        return found or Destination.objects.create(
+            name=name, kind=Destination.Kind.COMMAND, config=config, removed_at=clock.now()
+        )
+
+
+def ring(item: OutboxItem) -> int:
+    """Try at once what failed and waits for its time; how many."""
+    failed = Delivery.objects.filter(item=item, state=Delivery.State.FAILED)
+    return failed.update(next_at=clock.now())
+
+
+def again(item: OutboxItem, *, to: str = "") -> list[Delivery]:
+    """Deliver once more on purpose, with a new key: wherever the last delivery is over.
+
+    Without `to`, destinations that surely have it are left out, unless all of them have.
+    Raises Refusal when there is nothing to send again.
+    """
+    with transaction.atomic():
+        _check_approved(item)
+        over = [each for each in _last(item) if each.state in OVER]
+        if to:
+            chosen = [each for each in over if each.destination.name == to]
+        else:
+            chosen = [each for each in over if each.state != Delivery.State.SENT] or over
+        chosen = [each for each in chosen if _is_there(each.destination)]
+        if not chosen:
+            raise Refusal(f"no delivery of item {item.pk} is over: sanduk outbox show {item.pk}")
+        audit.record(
+            "delivery.again",
+            outbox.subject_of(item),
+            destinations=[each.destination.name for each in chosen],
+        )
+        return [
+            Delivery.objects.create(item=item, destination=each.destination, number=each.number + 1)
+            for each in chosen
+        ]
+
+
+def arrived(item: OutboxItem) -> int:
+    """A person found out that what was unknown has arrived; how many. Raises Refusal for none."""
+    with transaction.atomic():
+        found = Delivery.objects.filter(item=item, state=Delivery.State.UNKNOWN)
+        count = found.update(state=Delivery.State.SENT, error="a person says that it arrived")
+        if not count:
+            raise Refusal(f"no delivery of item {item.pk} is unknown")
+        audit.record("delivery.arrived", outbox.subject_of(item), deliveries=count)
+        settle(item)
+    return count
+
+
+def _last(item: OutboxItem) -> list[Delivery]:
+    """The newest delivery to each destination."""
+    rows = Delivery.objects.filter(item=item).select_related("destination").order_by("number")
+    return list({each.destination_id: each for each in rows}.values())
+
+
+def _is_there(destination: Destination) -> bool:
+    return destination.removed_at is None or destination.name.startswith("by-hand-")
+
+
+def _check_approved(item: OutboxItem) -> None:
+    if item.state not in (OutboxItem.State.APPROVED, OutboxItem.State.DELIVERED):
+        raise Refusal(f"item {item.pk} is {item.state}; only what was approved is delivered")

@@ -1,0 +1,227 @@
+"""`sanduk destination`: the places that approved items go to."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from assistants import destinations
+from assistants.delivery.kinds import (
+    AppriseSettings,
+    CommandSettings,
+    FileSettings,
+    Settings,
+    WebhookSettings,
+    settings_of,
+)
+from assistants.delivery.parcel import Doubtful, Failed, Parcel
+from assistants.delivery.sending import send_test
+from assistants.models import Destination
+from assistants.models.sending import new_key
+from assistants.outbox import digest_of
+from runs import audit, clock, duration
+from runs.management.terminal import SandukCommand, add_json_flag
+from runs.refusal import Refusal
+from runs.visible import visible
+
+KINDS = ("command", "webhook", "webhook_secret", "email", "file", "apprise_secret")
+ONLY_WITH = {
+    "secret": ("webhook", "webhook_secret"),
+    "allow_lan": ("webhook", "webhook_secret"),
+    "sender": ("email",),
+    "smtp": ("email",),
+    "security": ("email",),
+    "smtp_user": ("email",),
+    "smtp_secret": ("email",),
+}
+LONGEST_S = 86400
+
+
+class Command(SandukCommand):
+    help = (
+        "Keep the places that approved items go to: add one (or change it), list them, send a "
+        "test, remove one. No agent can name or change one. Secrets are kept with sanduk auth set "
+        "NAME and given here by NAME."
+    )
+    examples = (
+        "destination add log --file /var/log/sanduk-items.jsonl --for daily",
+        "destination add ops --webhook https://example.com/hook --secret HOOK_KEY",
+        "destination add me --email me@example.com --from bot@example.com",
+        "destination add ticket --command 'new-ticket --queue agents' --timeout 2m",
+        "destination test ops",
+        "destination list",
+        "destination remove ops",
+    )
+    ends_lost_runs = False
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("action", choices=("add", "list", "test", "remove"))
+        parser.add_argument("name", nargs="?", default="")
+        kinds = parser.add_mutually_exclusive_group()
+        kinds.add_argument("--command", default="", metavar="WORDS", help="a program; no shell")
+        kinds.add_argument("--webhook", default="", metavar="URL", help="POST JSON there")
+        kinds.add_argument(
+            "--webhook-secret", default="", metavar="NAME", help="the secret that is the whole URL"
+        )
+        kinds.add_argument("--email", default="", metavar="ADDRESS", help="one address")
+        kinds.add_argument("--file", default="", metavar="PATH", help="append a line of JSON")
+        kinds.add_argument(
+            "--apprise-secret", default="", metavar="NAME", help="the secret that is Apprise's URL"
+        )
+        parser.add_argument("--secret", default="", metavar="NAME", help="signs a webhook")
+        parser.add_argument(
+            "--allow-lan", action="store_true", help="a webhook at a private address, or here"
+        )
+        parser.add_argument("--from", dest="sender", default="", metavar="ADDRESS")
+        parser.add_argument("--smtp", default="", metavar="HOST:PORT", help="default: localhost:25")
+        parser.add_argument("--security", default="", choices=("none", "starttls", "tls"))
+        parser.add_argument("--smtp-user", default="", metavar="NAME")
+        parser.add_argument("--smtp-secret", default="", metavar="NAME", help="the password's name")
+        parser.add_argument("--timeout", default="60s", metavar="DURATION", help="default: 60s")
+        parser.add_argument(
+            "--for", dest="assistants", action="append", default=[], metavar="ASSISTANT",
+            help="its items go there; repeatable",
+        )  # fmt: skip
+        add_json_flag(parser)
+
+    def act(self, **options: Any) -> int:
+        action, name = options["action"], options["name"]
+        if action == "list":
+            return self._list(as_json=options["json"])
+        if not name:
+            raise Refusal(f"destination {action} needs a NAME")
+        if options["json"]:
+            raise Refusal("--json means something with destination list only")
+        if action == "add":
+            return self._add(name, options)
+        if any(options[kind] for kind in KINDS):
+            raise Refusal(f"destination {action} takes a NAME only")
+        return self._test(name) if action == "test" else self._remove(name)
+
+    def _add(self, name: str, options: dict[str, Any]) -> int:
+        kind, settings = settings_from(options)
+        timeout_s = duration.seconds(options["timeout"], what="--timeout", longest_s=LONGEST_S)
+        found, is_new = destinations.add(
+            name, kind, settings, timeout_s=timeout_s, assistants=options["assistants"]
+        )
+        self.say(
+            f"{name} is {'added' if is_new else 'changed'}; try it: sanduk destination test {name}"
+        )
+        if not found.assistants.exists():
+            self.say(
+                f'no assistant\'s items go there yet: --for NAME, or destinations = ["{name}"]'
+            )
+        return 0
+
+    def _remove(self, name: str) -> int:
+        given_up = destinations.remove(name)
+        self.say(f"{name} is removed")
+        if given_up:
+            self.say(f"{given_up} on the way there are given up: sanduk outbox --undelivered")
+        return 0
+
+    def _test(self, name: str) -> int:
+        found = destinations.named(name)
+        audit.record("destination.test", f"destination:{name}")
+        body = f"A test of the destination {name}: it works.\n"
+        parcel = Parcel(
+            assistant="test", item=0, run="", key=new_key(), number=1, created_at=clock.now(),
+            sha256=digest_of(body), body=body,
+        )  # fmt: skip
+        try:
+            output = send_test(found, parcel)
+        except (Failed, Doubtful) as exc:
+            self.say(f"the test did not arrive: {exc}" if isinstance(exc, Failed) else str(exc))
+            self._print_output(exc.output)
+            return 1
+        self.say(f"{name} took the test")
+        self._print_output(output)
+        return 0
+
+    def _print_output(self, output: str) -> None:
+        if output.strip():
+            self.print(visible(output.rstrip(), lines=True))
+
+    def _list(self, *, as_json: bool) -> int:
+        rows = [_row(each) for each in Destination.objects.filter(removed_at=None)]
+        if as_json:
+            self.print_json(rows)
+        elif not rows:
+            self.say("there are no destinations; sanduk destination add --help shows how")
+        else:
+            cells = [
+                [
+                    row["name"],
+                    row["kind"],
+                    visible(row["where"]),
+                    ", ".join(row["assistants"]) or "-",
+                ]
+                for row in rows
+            ]
+            self.print_table(("NAME", "KIND", "WHERE", "ASSISTANTS"), cells)
+        return 0
+
+
+def settings_from(options: dict[str, Any]) -> tuple[str, Settings]:
+    """The kind and the settings that the flags say. Raises Refusal."""
+    given = next((kind for kind in KINDS if options[kind]), "")
+    if not given:
+        flags = ", ".join(f"--{kind.replace('_', '-')}" for kind in KINDS)
+        raise Refusal(f"destination add needs one of {flags}")
+    for flag, kinds in ONLY_WITH.items():
+        if options[flag] and given not in kinds:
+            flags = "--from" if flag == "sender" else f"--{flag.replace('_', '-')}"
+            raise Refusal(f"{flags} means nothing with --{given.replace('_', '-')}")
+    value = options[given]
+    if given == "command":
+        return Destination.Kind.COMMAND, CommandSettings(argv=_words(value))
+    if given == "file":
+        return Destination.Kind.FILE, FileSettings(path=value)
+    if given == "apprise_secret":
+        return Destination.Kind.APPRISE, AppriseSettings(url_secret=value)
+    if given == "email":
+        return Destination.Kind.EMAIL, _email(value, options)
+    return Destination.Kind.WEBHOOK, WebhookSettings(
+        url=options["webhook"],
+        url_secret=options["webhook_secret"],
+        secret=options["secret"],
+        allow_lan=options["allow_lan"],
+    )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as exc:
+        raise Refusal(f"--command cannot be read as words: {str(exc).lower()}") from None
+
+
+def _email(address: str, options: dict[str, Any]) -> Settings:
+    if not options["sender"]:
+        raise Refusal("--email needs --from, the sender's address")
+    host, _, port = (options["smtp"] or "localhost:25").rpartition(":")
+    if not host or not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise Refusal(f"--smtp takes HOST:PORT, not {options['smtp']!r}")
+    config = {
+        "to": address,
+        "sender": options["sender"],
+        "host": host,
+        "port": int(port),
+        "security": options["security"] or "none",
+        "user": options["smtp_user"],
+        "password_secret": options["smtp_secret"],
+    }
+    return settings_of(Destination.Kind.EMAIL, config)
+
+
+def _row(destination: Destination) -> dict[str, Any]:
+    return {
+        "name": destination.name,
+        "kind": destination.kind,
+        "where": destinations.told(destination),
+        "config": destination.config,
+        "timeout_s": destination.timeout_s,
+        "assistants": [each.name for each in destination.assistants.filter(removed_at=None)],
+    }

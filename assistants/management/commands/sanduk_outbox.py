@@ -1,0 +1,128 @@
+"""`sanduk outbox`: what assistants want to say, where it stands, and where it went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from assistants import destinations, outbox
+from assistants import showing_items as showing
+from assistants.delivery import deliver_due
+from assistants.models import Delivery, OutboxItem
+from runs.management.numbers import whole
+from runs.management.terminal import SandukCommand, add_json_flag
+from runs.refusal import Refusal
+from runs.visible import visible
+
+BODY_MAX = 2000  # characters in the list; `show` prints all of it
+
+
+class Command(SandukCommand):
+    help = (
+        "List what assistants want to say, the newest last; `show ID` prints one whole, with its "
+        "digest, findings, decisions and deliveries. --deliver gives each approved, undelivered "
+        "item to a shell command once, the body on its standard input."
+    )
+    examples = (
+        "outbox --pending",
+        "outbox show 17",
+        "outbox --undelivered --name daily --json",
+        "outbox --deliver 'mail -s report me@example.com'",
+    )
+    ends_lost_runs = False
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("action", nargs="?", choices=("show",), help="one item, whole")
+        parser.add_argument("item", nargs="?", type=whole(), metavar="ID")
+        parser.add_argument("--pending", action="store_true", help="only what waits for approval")
+        parser.add_argument(
+            "--undelivered", action="store_true", help="only what is approved and not delivered"
+        )
+        parser.add_argument("--name", default="", metavar="ASSISTANT", help="only of this one")
+        parser.add_argument("--limit", type=whole(), default=50, metavar="N", help="default: 50")
+        parser.add_argument(
+            "--deliver", default="", metavar="CMD", help="give each to this shell command"
+        )
+        add_json_flag(parser)
+
+    def act(self, **options: Any) -> int:
+        outbox.expire_due()
+        if options["action"]:
+            if options["item"] is None:
+                raise Refusal("outbox show needs the ID of an item; sanduk outbox lists them")
+            return self._show(options["item"], as_json=options["json"])
+        found = outbox.items()
+        if options["name"]:
+            found = found.filter(assistant=outbox.assistant_named(options["name"]))
+        if options["deliver"]:
+            if options["pending"]:
+                raise Refusal("--deliver takes what is approved; it goes without --pending")
+            return self._deliver(found, options["deliver"], as_json=options["json"])
+        states = [
+            *([OutboxItem.State.PENDING] if options["pending"] else []),
+            *([OutboxItem.State.APPROVED] if options["undelivered"] else []),
+        ]
+        if states:
+            found = found.filter(state__in=states)
+        rows = list(found.order_by("-created_at", "-pk")[: options["limit"]])[::-1]
+        if options["json"]:
+            self.print_json([showing.as_json(each) for each in rows])
+        elif not rows:
+            self.say("no such items")
+        else:
+            for each in rows:
+                self._print_item(each)
+        return 0
+
+    def _print_item(self, item: OutboxItem) -> None:
+        self.print(showing.heading(item))
+        for line in showing.warnings(item):
+            self.print(f"! {line}")
+        if item.state == OutboxItem.State.APPROVED:
+            for each in showing.deliveries(item):
+                self.print(f"> {showing.delivery_line(each)}")
+        self.print(visible(item.body.rstrip(), limit=BODY_MAX, lines=True))
+
+    def _show(self, pk: int, *, as_json: bool) -> int:
+        item = outbox.items().filter(pk=pk).first()
+        if item is None:
+            raise Refusal(f"there is no item {pk}; sanduk outbox lists them")
+        went = showing.deliveries(item)
+        if as_json:
+            rows = [showing.delivery_json(each) for each in went]
+            self.print_json({**showing.as_json(item), "deliveries": rows})
+            return 0
+        self.print(showing.heading(item))
+        for line in showing.warnings(item):
+            self.print(f"! {line}")
+        for line in showing.standing(item):
+            self.print(f"  {line}")
+        for each in went:
+            self.print(f"> {showing.delivery_line(each)}")
+            for line in each.output.rstrip().splitlines()[:20]:
+                self.print(f"    {visible(line, limit=200)}")
+        self.print("")
+        self.print(visible(item.body.rstrip(), lines=True))
+        return 0
+
+    def _deliver(self, found: Any, command: str, *, as_json: bool) -> int:
+        place = destinations.for_command(command)
+        items = list(found.filter(state=OutboxItem.State.APPROVED).order_by("created_at", "pk"))
+        rows = []
+        for item in items:
+            Delivery.objects.get_or_create(item=item, destination=place)
+            destinations.ring(item)
+            deliver_due(item=item.pk)
+            last = Delivery.objects.filter(item=item, destination=place).order_by("number").last()
+            if last is not None:
+                rows.append(last)
+        if as_json:
+            self.print_json([{"id": each.item_id, **showing.delivery_json(each)} for each in rows])
+        else:
+            for each in rows:
+                self.print(f"[{each.item_id}] {showing.delivery_line(each)}")
+        waiting = found.filter(state=OutboxItem.State.PENDING).count()
+        if waiting:
+            self.say(f"{waiting} more wait for approval: sanduk outbox --pending")
+        return 0 if all(each.state == Delivery.State.SENT for each in rows) else 1

@@ -1,0 +1,30 @@
+"""`sanduk reject`: no to what an assistant wants to say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from assistants.management.deciding import add_decision_flags, decide_each
+from runs.management.terminal import SandukCommand
+from runs.models import Decision
+
+
+class Command(SandukCommand):
+    help = "Reject items of the outbox. It is final: a rejected item never goes anywhere."
+    examples = ("reject 17 --reason 'the figures are of last week'",)
+    ends_lost_runs = False
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_decision_flags(parser, reason="why; kept, and always needed")
+
+    def act(self, **options: Any) -> int:
+        return decide_each(
+            self,
+            Decision.Verdict.REJECT,
+            options["items"],
+            expect=options["expect"],
+            reason=options["reason"],
+            as_json=options["json"],
+        )

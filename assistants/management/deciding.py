@@ -1,0 +1,74 @@
+"""What `approve` and `reject` share: each item on its own, and one line about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.core.management.base import CommandParser
+
+from assistants import outbox, showing_items
+from assistants.models import OutboxItem
+from runs import audit
+from runs.management.numbers import whole
+from runs.management.terminal import REFUSED, SandukCommand, add_json_flag
+from runs.models import Decision
+from runs.models.people import user_of
+from runs.refusal import Refusal
+from runs.visible import visible
+
+
+def add_decision_flags(parser: CommandParser, *, reason: str) -> None:
+    parser.add_argument("items", nargs="+", type=whole(), metavar="ID")
+    parser.add_argument(
+        "--expect", default="", metavar="SHA", help="refuse unless the item has this digest"
+    )
+    parser.add_argument("--reason", default="", metavar="TEXT", help=reason)
+    add_json_flag(parser)
+
+
+def here() -> outbox.Person:
+    """Whoever sits at this terminal."""
+    account = audit.account()
+    return outbox.Person(user=user_of(account), account=account)
+
+
+def decide_each(
+    command: SandukCommand,
+    verdict: Decision.Verdict,
+    items: Sequence[int],
+    *,
+    expect: str,
+    reason: str,
+    as_json: bool,
+) -> int:
+    """Decide on each, whatever becomes of the others; 2 when one was refused."""
+    if expect and len(items) > 1:
+        raise Refusal("--expect is the digest of one item; give one ID with it")
+    person, refused, rows = here(), 0, []
+    for pk in dict.fromkeys(items):
+        try:
+            standing = outbox.decide(pk, verdict, person, expect=expect, reason=reason)
+        except Refusal as exc:
+            refused += 1
+            command.refuse(str(exc))
+            continue
+        rows.append(showing_items.as_json(standing.item) | {"missing": standing.missing})
+        if not as_json:
+            command.print(_told(standing))
+    if as_json:
+        command.print_json(rows)
+    elif refused and len(items) > 1:
+        command.say(f"{len(rows)} of {len(items)} were decided on")
+    return REFUSED if refused else 0
+
+
+def _told(standing: outbox.Standing) -> str:
+    item = standing.item
+    if item.state == OutboxItem.State.PENDING:
+        return f"item {item.pk}: your approval counts; {standing.missing} more needed"
+    if item.state != OutboxItem.State.APPROVED:
+        return f"item {item.pk} is {item.state}"
+    names = [each.destination.name for each in showing_items.deliveries(item)]
+    if not names:
+        return f"item {item.pk} is approved; it has no destination: sanduk outbox --deliver CMD"
+    return f"item {item.pk} is approved and goes to {visible(', '.join(names))}"

@@ -1,0 +1,292 @@
+"""The gate: what a wakeup wants to say waits here until enough people, or the policy, say yes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from assistants import memory
+from assistants.config import Config
+from assistants.models import Assistant, Delivery, InboxMessage, OutboxItem, Wakeup
+from runs import audit, clock, secret_scan
+from runs.approval import ApprovalPolicy
+from runs.models import Decision, TerminalAccount
+from runs.refusal import Refusal
+
+POLICY = "policy"
+DIGEST_MIN = 12  # characters of `--expect`: enough that none can be made up to fit
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who decides: a site user, or an OS account at a terminal that may be mapped to one."""
+
+    user: Any = None
+    account: str = ""
+    via: str = "terminal"
+
+    @property
+    def name(self) -> str:
+        return self.user.get_username() if self.user is not None else self.account
+
+    @property
+    def user_id(self) -> int | None:
+        return self.user.pk if self.user is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an item stands after a decision."""
+
+    item: OutboxItem
+    approvals: int  # given so far by different people
+
+    @property
+    def missing(self) -> int:
+        """How many more people must approve."""
+        pending = self.item.state == OutboxItem.State.PENDING
+        return max(self.item.approvals - self.approvals, 1) if pending else 0
+
+
+def write(wakeup: Wakeup, body: str, config: Config) -> OutboxItem:
+    """Put what a wakeup wants to say in the outbox, in the transaction that ends it.
+
+    Without `hold` the policy approves it at once, unless a secret was found in it or could not be
+    looked for: then it waits for a person like the others.
+    """
+    body = _storable(body)
+    now = clock.now()
+    findings = secret_scan.scan(body)
+    with transaction.atomic():
+        item = OutboxItem.objects.create(
+            assistant=wakeup.assistant,
+            wakeup=wakeup,
+            body=body,
+            sha256=digest_of(body),
+            created_at=now,
+            approvals=config.approvals,
+            exclude_author=config.exclude_author,
+            expires_at=now + dt.timedelta(seconds=config.expires_s) if config.expires_s else None,
+            secrets_found=[finding.plain() for finding in findings],
+            unreviewed_memory=memory.is_unreviewed(wakeup.assistant),
+        )
+        if not config.hold:
+            _decide_by_policy(item)
+    return item
+
+
+def _decide_by_policy(item: OutboxItem) -> None:
+    if item.secrets_found:
+        reason = "not approved by itself: a secret may be in it"
+        OutboxItem.objects.filter(pk=item.pk).update(reason=reason)
+        audit.record_policy("outbox.hold", subject_of(item), sha256=item.sha256, why=reason)
+        item.refresh_from_db()
+        return
+    reason = "the assistant's items need no approval"
+    _write_down(item, Decision.Verdict.APPROVE, Person(account=POLICY, via=POLICY), reason)
+    _settle(item, OutboxItem.State.APPROVED, POLICY, reason)
+    item.refresh_from_db()
+
+
+def decide(
+    pk: int, verdict: Decision.Verdict, person: Person, *, expect: str = "", reason: str = ""
+) -> Standing:
+    """One person's verdict on what an item says.
+
+    Args:
+        expect: the beginning of the digest of what the person read; "" when it was not given.
+        reason: why; a rejection needs one, and so does letting a found secret pass.
+
+    Raises Refusal: it was decided already, it is not what the person read, or they may not decide.
+    """
+    expire_due()
+    with transaction.atomic():
+        item = _locked(pk)
+        _check_open(item)
+        _check_read(item, expect)
+        if verdict == Decision.Verdict.REJECT and not reason:
+            raise Refusal("a rejection needs a --reason: the assistant's owner will ask")
+        if verdict == Decision.Verdict.APPROVE:
+            _check_may_approve(item, person, reason)
+        _write_down(item, verdict, person, reason)
+        decisions = list(Decision.objects.filter(subject=subject_of(item)))
+        standing = _policy_of(item).standing(
+            decisions,
+            digest=item.sha256,
+            authors=authors_of(item),
+            appeared_at=item.created_at,
+            now=clock.now(),
+        )
+        if standing in (OutboxItem.State.APPROVED, OutboxItem.State.REJECTED):
+            names = _names(decisions, item) if standing == "approved" else person.name
+            _settle(item, standing, names, reason)
+        item.refresh_from_db()
+        return Standing(item, approvals=_approvals(decisions, item))
+
+
+def expire_due(now: dt.datetime | None = None) -> int:
+    """End what nobody decided in time; how many. It is never delivered."""
+    now = now or clock.now()
+    due = OutboxItem.objects.filter(state=OutboxItem.State.PENDING, expires_at__lte=now)
+    ended = 0
+    for item in due.only("pk", "sha256"):
+        with transaction.atomic():
+            why = "nobody decided in time"
+            if OutboxItem.objects.decide(item.pk, "expired", decided_by=POLICY, reason=why):
+                audit.record_policy("outbox.expire", subject_of(item), sha256=item.sha256)
+                ended += 1
+    return ended
+
+
+def subject_of(item: OutboxItem) -> str:
+    return f"outbox:{item.pk}"
+
+
+def digest_of(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+def authors_of(item: OutboxItem) -> frozenset[int]:
+    """The site users who asked for this wakeup, or fed it a message."""
+    wakeup = item.wakeup
+    if wakeup is None:
+        return frozenset()
+    fed = InboxMessage.objects.filter(given_to=wakeup).values_list("author", "account")
+    users = {author for author, _ in fed if author is not None}
+    accounts = {account for _, account in fed} | {wakeup.asked_by}
+    mapped = TerminalAccount.objects.filter(account__in=accounts - {""})
+    return frozenset(users | set(mapped.values_list("user", flat=True)))
+
+
+def open_deliveries(item: OutboxItem) -> list[Delivery]:
+    """Begin to bring an approved item to each of its assistant's destinations."""
+    places = item.assistant.destinations.filter(removed_at=None)
+    return [Delivery.objects.get_or_create(item=item, destination=each)[0] for each in places]
+
+
+def _storable(text: str) -> str:
+    """Without what no database keeps: NUL, and halves of characters."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\N{SYMBOL FOR NULL}")
+
+
+def _locked(pk: int) -> OutboxItem:
+    """The item, which nobody else decides meanwhile (SQLite's transactions see to it alone)."""
+    found = (
+        OutboxItem.objects.select_for_update(of=("self",))
+        .select_related("assistant", "wakeup")
+        .filter(pk=pk)
+        .first()
+    )
+    if found is None:
+        raise Refusal(f"there is no item {pk}; sanduk outbox lists them")
+    return found
+
+
+def _check_open(item: OutboxItem) -> None:
+    if item.state == OutboxItem.State.PENDING or item.decided_at is None:
+        return
+    state = "approved" if item.state == OutboxItem.State.DELIVERED else item.state
+    by = f" by {item.decided_by}" if item.decided_by else ""
+    raise Refusal(
+        f"item {item.pk} was already {state}{by} at {item.decided_at:%Y-%m-%d %H:%M:%S} UTC; "
+        "a decision is final"
+    )
+
+
+def _check_read(item: OutboxItem, expect: str) -> None:
+    if digest_of(item.body) != item.sha256:
+        raise Refusal(f"item {item.pk} is not what the wakeup wrote: its digest does not fit")
+    if not expect:
+        return
+    if len(expect) < DIGEST_MIN or not item.sha256.startswith(expect.lower()):
+        raise Refusal(
+            f"item {item.pk} has the digest {item.sha256}, not {expect}; read it again: "
+            f"sanduk outbox show {item.pk}"
+        )
+
+
+def _check_may_approve(item: OutboxItem, person: Person, reason: str) -> None:
+    if item.secrets_found and not reason:
+        raise Refusal(
+            f"item {item.pk} may hold a secret (sanduk outbox show {item.pk}); letting it pass "
+            "needs a --reason"
+        )
+    policy = _policy_of(item)
+    if policy.may_decide(user_id=person.user_id, authors=authors_of(item)):
+        return
+    if person.user is None:
+        why = "not its author" if item.exclude_author else f"{item.approvals} people"
+        raise Refusal(
+            f"item {item.pk} is for {why} to approve, and the account {person.account} is mapped "
+            f"to no site user: sanduk user map {person.account} USER"
+        )
+    raise Refusal(f"{person.name} asked for item {item.pk} or fed it, and cannot approve it")
+
+
+def _policy_of(item: OutboxItem) -> ApprovalPolicy:
+    expires = item.expires_at - item.created_at if item.expires_at is not None else None
+    return ApprovalPolicy(
+        approvals=item.approvals, exclude_author=item.exclude_author, expires_after=expires
+    )
+
+
+def _write_down(item: OutboxItem, verdict: Decision.Verdict, person: Person, reason: str) -> None:
+    """Keep a decision. Raises Refusal when this person has decided on this content before."""
+    theirs = {"actor": person.user, "account": "" if person.user is not None else person.account}
+    given = {"subject": subject_of(item), "digest": item.sha256}
+    again = Refusal(f"{person.name} has decided on item {item.pk} already")
+    if Decision.objects.filter(**given, **theirs).exists():
+        raise again
+    try:
+        with transaction.atomic():
+            Decision.objects.create(
+                **given, **theirs, verdict=verdict, reason=reason, via=person.via
+            )
+    except IntegrityError:
+        raise again from None
+    record = audit.record_policy if person.via == POLICY else audit.record
+    who = {"actor": person.user} if person.user is not None else {}
+    record(f"outbox.{verdict}", subject_of(item), **who, sha256=item.sha256, reason=reason)
+
+
+def _settle(item: OutboxItem, state: str, by: str, reason: str) -> None:
+    """Leave `pending`, and begin to deliver what was approved."""
+    if not OutboxItem.objects.decide(item.pk, state, decided_by=by[:300], reason=reason):
+        raise Refusal(f"item {item.pk} was decided by somebody else just now")
+    if state == OutboxItem.State.APPROVED:
+        open_deliveries(item)
+
+
+def _counting(decisions: Iterable[Decision], item: OutboxItem) -> dict[Any, str]:
+    """The people whose approvals of this content are there, with their names."""
+    return {
+        each.actor_id or each.account: each.actor.get_username() if each.actor else each.account
+        for each in decisions
+        if each.digest == item.sha256 and each.verdict == Decision.Verdict.APPROVE
+    }
+
+
+def _approvals(decisions: Iterable[Decision], item: OutboxItem) -> int:
+    return len(_counting(decisions, item))
+
+
+def _names(decisions: Iterable[Decision], item: OutboxItem) -> str:
+    return ", ".join(sorted(_counting(decisions, item).values()))
+
+
+def items() -> Any:
+    """Every item with what a list shows of it."""
+    return OutboxItem.objects.select_related("assistant", "wakeup", "wakeup__run")
+
+
+def assistant_named(name: str) -> Assistant:
+    """One that is present. Raises Refusal."""
+    found = Assistant.objects.present().filter(name=name).first()
+    if found is None:
+        raise Refusal(f"there is no assistant {name!r}; sanduk assistant list shows them")
+    return found
