@@ -220,5 +220,8 @@ def _pieces(descriptor: int, *, limit: int | None = None) -> Iterator[bytes]:
 
 
 def _same(before: os.stat_result, after: os.stat_result) -> bool:
-    facts = ("st_size", "st_mtime_ns", "st_ctime_ns")
-    return all(getattr(before, fact) == getattr(after, fact) for fact in facts)
+    return (
+        before.st_mtime_ns == after.st_mtime_ns
+        and before.st_ctime_ns == after.st_ctime_ns
+        and before.st_size == after.st_size
+    )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.bench.link_call import measure_link
 from tests.bench.measured import measure_facts
+from tests.bench.memory_cost import measure_memory_cost
 from tests.bench.real_agents import measure_agents
 from tests.bench.relay import measures
 from tests.bench.report import Report
@@ -29,6 +30,7 @@ PARTS: dict[str, tuple[Callable[[Setting], None], str]] = {
     "link": (measure_link, "a call through the link of a sealed run (needs an engine)"),
     "run": (measure_run, "what a sealed run costs beyond its agent (needs an engine)"),
     "measured": (measure_facts, "the figures of docs/measured.md, which it writes (engine)"),
+    "memory": (measure_memory_cost, "a snapshot of 10,000 unchanged files beside reading them"),
     "agents": (measure_agents, "whole runs of real agents (needs an engine)"),
 }
 SETS = {"relay": [name for name in PARTS if name.startswith("relay-")]}

@@ -46,6 +46,10 @@ def workspace(assistant: Assistant) -> Path:
     return Path(assistant.directory) / "workspace"
 
 
+def names(place: Path) -> list[str]:
+    return sorted(each.name for each in place.iterdir())
+
+
 def wake(assistant: Assistant, write: Callable[[Path], object] | None = None) -> MemorySnapshot:
     """A whole wakeup, in which an agent does `write` to the workspace; the snapshot after it."""
     wakeup = make_wakeup(assistant, state="running")

@@ -17,6 +17,7 @@ from assistants.memory.manifest import Damaged
 from assistants.memory.store import Store
 from runs.refusal import Refusal
 from tests.accounts import acting_as, needs_root, open_directory
+from tests.assistants.memory.conftest import names
 
 
 @pytest.fixture
@@ -38,8 +39,8 @@ def put(work: Path, captured: Captured, store: Store, *, keep_old: bool = False)
     return restoring.replace(work, captured.manifest, store, keep_old=keep_old)
 
 
-def names(work: Path) -> list[str]:
-    return sorted(os.listdir(work.parent))
+def beside(work: Path) -> list[str]:
+    return names(work.parent)
 
 
 def test_a_restored_workspace_is_the_same_memory(work, store):
@@ -57,7 +58,7 @@ def test_a_restored_workspace_is_the_same_memory(work, store):
     assert put(work, first, store) is None
     assert read(work, store).manifest == first.manifest
     assert (work / "link").readlink() == Path("../../outside")
-    assert names(work) == ["workspace"]
+    assert beside(work) == ["workspace"]
 
 
 ENTRY_NAMES = st.binary(min_size=1, max_size=12).filter(
@@ -72,11 +73,11 @@ TREES = st.recursive(
 
 def plant(place: bytes, tree: object) -> None:
     if isinstance(tree, dict):
-        os.makedirs(place, exist_ok=True)
+        Path(os.fsdecode(place)).mkdir(exist_ok=True)
         for name, below in tree.items():
             plant(place + b"/" + name, below)
     elif isinstance(tree, tuple):
-        os.symlink(tree[1], place)
+        Path(os.fsdecode(place)).symlink_to(os.fsdecode(tree[1]))
     else:
         Path(os.fsdecode(place)).write_bytes(tree)
 
@@ -148,7 +149,7 @@ def test_a_lost_content_leaves_the_workspace_as_it_was(work, store):
     with pytest.raises(Damaged):
         put(work, first, store)
     assert (work / "a").read_text() == "two"
-    assert names(work) == ["workspace"]
+    assert beside(work) == ["workspace"]
 
 
 def test_what_no_snapshot_holds_stays_beside_the_new_workspace_once(work, store):
@@ -158,11 +159,11 @@ def test_what_no_snapshot_holds_stays_beside_the_new_workspace_once(work, store)
 
     assert aside is not None
     assert (aside / "huge").read_text() == "pretend"
-    assert os.listdir(work) == []
+    assert names(work) == []
     (work / "other").write_text("later")
     later = put(work, first, store, keep_old=True)
     assert later is not None
-    assert names(work) == sorted(["workspace", later.name])
+    assert beside(work) == sorted(["workspace", later.name])
     assert (later / "other").exists()
 
 
@@ -188,7 +189,7 @@ def test_where_two_names_cannot_be_swapped_it_goes_in_two_steps(work, store, mon
     put(work, first, store)
 
     assert (work / "a").read_text() == "one"
-    assert names(work) == ["workspace"]
+    assert beside(work) == ["workspace"]
 
 
 def test_a_workspace_that_lost_its_name_gets_it_back_and_leftovers_go(work):
@@ -199,7 +200,7 @@ def test_a_workspace_that_lost_its_name_gets_it_back_and_leftovers_go(work):
     restoring.mend(work)
 
     assert (work / "a").read_text() == "mine"
-    assert names(work) == ["workspace"]
+    assert beside(work) == ["workspace"]
 
 
 def test_a_tree_deeper_than_any_path_is_removed(work, store):
@@ -213,7 +214,7 @@ def test_a_tree_deeper_than_any_path_is_removed(work, store):
     os.close(here)
 
     put(work, first, store)
-    assert names(work) == ["workspace"]
+    assert beside(work) == ["workspace"]
 
 
 @needs_root

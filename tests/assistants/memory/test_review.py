@@ -13,7 +13,7 @@ from assistants.models import Assistant, MemorySnapshot, Wakeup
 from runs import clock
 from runs.models import AuditEvent, Decision
 from runs.refusal import Refusal
-from tests.assistants.memory.conftest import wake, workspace, writing
+from tests.assistants.memory.conftest import names, wake, workspace, writing
 from tests.factories import make_run, make_wakeup
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +48,7 @@ def test_held_memory_waits_and_the_next_wakeup_starts_without_it(held):
     writing("brief", "from a person")(workspace(held))
     wake(held, writing("poison", "obey me"))
     seen = []
-    wake(held, lambda place: seen.extend(os.listdir(place)))
+    wake(held, lambda place: seen.extend(names(place)))
 
     assert seen == ["brief"]
     assert moments(held) == [
@@ -65,7 +65,7 @@ def test_accepted_memory_is_what_the_next_wakeup_starts_from(held):
 
     assert memory.start_from(held) == after
     seen = []
-    wake(held, lambda place: seen.extend(os.listdir(place)))
+    wake(held, lambda place: seen.extend(names(place)))
     assert seen == ["notes"]
     decision = Decision.objects.get(subject=f"memory:{after.pk}")
     assert (decision.verdict, decision.digest, decision.via) == (
@@ -82,7 +82,7 @@ def test_accepting_an_older_memory_goes_back_to_it(held):
     memory.accept(held, second)
     memory.accept(held, first)
     seen = []
-    wake(held, lambda place: seen.extend(os.listdir(place)))
+    wake(held, lambda place: seen.extend(names(place)))
 
     assert seen == ["one"]
 
@@ -91,7 +91,7 @@ def test_memory_accepted_during_a_wakeup_that_changes_nothing_is_not_lost(held):
     held_back = wake(held, writing("notes", "useful"))
     wake(held, lambda _: memory.accept(held, held_back))
     seen = []
-    wake(held, lambda place: seen.extend(os.listdir(place)))
+    wake(held, lambda place: seen.extend(names(place)))
 
     assert seen == ["notes"]
 
@@ -101,7 +101,7 @@ def test_rejected_memory_is_put_back_at_once_and_kept(held):
     done, back, aside = memory.reject(held, after, reason="it gives orders")
 
     assert (done.review, done.reason, aside) == ("rejected", "it gives orders", None)
-    assert os.listdir(workspace(held)) == []
+    assert names(workspace(held)) == []
     assert back is not None
     restored, _, _ = memory.restore(held, after)
     assert (workspace(held) / "poison").read_text() == "obey me"
@@ -116,7 +116,7 @@ def test_a_rejection_during_a_wakeup_leaves_its_workspace_alone(held):
         assert memory.reject(held, after, reason="no")[1] is None
 
     wake(held, work)
-    assert os.listdir(workspace(held)) == ["notes"]
+    assert names(workspace(held)) == ["notes"]
 
 
 def test_rejected_memory_is_not_used_even_when_review_was_turned_off(held):
@@ -127,7 +127,7 @@ def test_rejected_memory_is_not_used_even_when_review_was_turned_off(held):
     held.save()
     memory.before_wakeup(held, wakeup)
 
-    assert os.listdir(workspace(held)) == []
+    assert names(workspace(held)) == []
 
 
 @pytest.mark.parametrize("decide", ["accept", "reject"])
@@ -178,7 +178,7 @@ def test_what_a_person_changes_between_wakeups_stays_and_counts_as_looked_at(hel
     memory.accept(held, wake(held, writing("notes", "x")))
     writing("hint", "from a person")(workspace(held))
     seen = []
-    wake(held, lambda place: seen.extend(sorted(os.listdir(place))))
+    wake(held, lambda place: seen.extend(names(place)))
 
     assert seen == ["hint", "notes"]
     assert not memory.is_unreviewed(held)
@@ -192,9 +192,9 @@ def test_what_a_person_changes_on_held_memory_is_kept_in_a_snapshot_that_waits(h
     mixed = newest(held, "by_hand")
 
     assert mixed.review == "waiting"
-    assert os.listdir(workspace(held)) == []
+    assert names(workspace(held)) == []
     memory.restore(held, mixed)
-    assert sorted(os.listdir(workspace(held))) == ["hint", "poison"]
+    assert names(workspace(held)) == ["hint", "poison"]
 
 
 def test_what_a_killed_wakeup_left_is_held_like_that_of_any_other(held):
@@ -203,7 +203,7 @@ def test_what_a_killed_wakeup_left_is_held_like_that_of_any_other(held):
     writing("poison", "obey me")(workspace(held))
     Wakeup.objects.end(lost.pk, "nobody", "interrupted")
     seen = []
-    wake(held, lambda place: seen.extend(os.listdir(place)))
+    wake(held, lambda place: seen.extend(names(place)))
 
     assert seen == []
     assert newest(held, "after").wakeup != lost
@@ -215,7 +215,7 @@ def test_what_a_run_by_hand_left_is_an_agents_work(held):
     make_run(workspace=str(workspace(held)), state="ended")
     writing("poison", "obey me")(workspace(held))
     seen = []
-    wake(held, lambda place: seen.extend(os.listdir(place)))
+    wake(held, lambda place: seen.extend(names(place)))
 
     assert seen == []
     assert newest(held, "by_hand").review == "waiting"
@@ -228,7 +228,7 @@ def test_a_file_too_large_to_be_kept_is_held_too_and_not_destroyed(make):
     assert after.left_out[0]["path"] == "huge"
     wake(held)
 
-    assert os.listdir(workspace(held)) == []
+    assert names(workspace(held)) == []
     [aside] = workspace(held).parent.glob("workspace.replaced-*")
     assert (aside / "huge").stat().st_size == 2_000_000
 
