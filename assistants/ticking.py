@@ -48,10 +48,8 @@ def tick(ring: Ring, *, watcher: Watcher | None = None, console: Console | None 
         ring: tells a process to look at a wakeup; called once per wakeup, in the order they wait.
         watcher: of a process that looks again and again.
     """
-    done = Ticked()
+    done = end_lost(watcher, console)
     now = clock.now()
-    done.troubles += reconcile(watcher).troubles
-    _recover(done, watcher, console or Silent())
     plan(done, now)
     settle_waiting(done, now)
     ring_waiting(done, ring)
@@ -60,6 +58,13 @@ def tick(ring: Ring, *, watcher: Watcher | None = None, console: Console | None 
 
 
 # -- what a dead process left ---------------------------------------------------------------------
+def end_lost(watcher: Watcher | None = None, console: Console | None = None) -> Ticked:
+    """End runs and wakeups whose processes are gone; what was interrupted is tried again."""
+    done = Ticked(troubles=reconcile(watcher).troubles)
+    _recover(done, watcher, console or Silent())
+    return done
+
+
 def _recover(done: Ticked, watcher: Watcher | None, console: Console) -> None:
     for wakeup in Wakeup.objects.filter(state=Wakeup.State.RUNNING).select_related("run"):
         lost = watcher.is_lost(wakeup) if watcher else owner_is(wakeup.lease_owner) == "gone"
@@ -216,10 +221,16 @@ def _overlap(assistant: Assistant) -> str:
 
 
 # -- rows become running wakeups --------------------------------------------------------------
-def room() -> int:
-    """How many wakeups may be started now."""
-    called = Q(state=Wakeup.State.WAITING) & _called()
-    taken = Wakeup.objects.filter(Q(state=Wakeup.State.RUNNING) | called).count()
+def room(*, ringing_counts: bool = True) -> int:
+    """How many wakeups may be started now.
+
+    Args:
+        ringing_counts: those whose process was told and may be on its way take room as well.
+    """
+    takes = Q(state=Wakeup.State.RUNNING)
+    if ringing_counts:
+        takes |= Q(state=Wakeup.State.WAITING) & _called()
+    taken = Wakeup.objects.filter(takes).count()
     return max(int(settings.SANDUK_MAX_RUNS) - taken, 0)
 
 
@@ -245,6 +256,17 @@ def ring_waiting(done: Ticked, ring: Ring) -> None:
         free -= 1
         if not free:
             return
+
+
+def is_wanted() -> bool:
+    """Whether a look now would find a slot that has come, or a wakeup there is room for."""
+    now = clock.now()
+    if Schedule.objects.due(now).exists():
+        return True
+    busy = Wakeup.objects.filter(state=Wakeup.State.RUNNING).values("assistant_id")
+    ready = _waiting(now).exclude(_called()).exclude(assistant_id__in=busy)
+    waits = Q(assistant__not_before__gt=now) & ~Q(trigger=Wakeup.Trigger.HAND)
+    return ready.exclude(waits).exists() and room() > 0
 
 
 def _backs_off(wakeup: Wakeup) -> bool:

@@ -20,7 +20,8 @@ NETWORK_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshf
 VARIABLES = frozenset(
     {
         "SANDUK_HOME", "SANDUK_DEBUG", "SANDUK_DEFAULT_MODE", "SANDUK_RUNTIME", "SANDUK_BASE_URL",
-        "SANDUK_LEASE_SECONDS", "SANDUK_MAX_RUNS", "SANDUK_REPORT_MAX_BYTES", "SANDUK_MIN_FREE_MB",
+        "SANDUK_LEASE_SECONDS", "SANDUK_MAX_RUNS", "SANDUK_DRAIN_SECONDS",
+        "SANDUK_REPORT_MAX_BYTES", "SANDUK_MIN_FREE_MB",
         "SANDUK_BODIES_MAX_DAYS", "SANDUK_BODIES_MAX_MB",
         "SANDUK_ALLOWED_HOSTS", "SANDUK_TIME_ZONE", "SANDUK_SECRET_KEY", "SANDUK_SECRET_KEY_FILE",
         "SANDUK_CLOCK_FILE", "SANDUK_TEST_HOME", "SANDUK_ENGINE_DIR", "SANDUK_APT_MIRROR",
@@ -143,3 +144,30 @@ def check_secret_files(app_configs: Any = None, **kwargs: Any) -> list[CheckMess
                 )
             )
     return found
+
+
+@register("sanduk")
+def check_queue(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """Settings of the queue that would have tasks repeated, lost, or never timed out."""
+    cluster = settings.Q_CLUSTER
+    return [
+        Error(f"Q_CLUSTER: {trouble}.", hint="docs/worker.md says why.", id="sanduk.E005")
+        for name, found in (("", cluster), *cluster.get("ALT_CLUSTERS", {}).items())
+        for trouble in _queue_troubles(name, {**cluster, **found})
+    ]
+
+
+def _queue_troubles(name: str, found: dict[str, Any]) -> Iterator[str]:
+    where = f"the cluster {name}" if name else "the default cluster"
+    if not found.get("timeout") or found["retry"] <= found["timeout"]:
+        yield f"in {where} retry must be longer than timeout, or a task runs twice at once"
+    if not found.get("ack_failures") or found.get("max_attempts") != 1:
+        yield f"{where} would try failed tasks for ever"
+    if found.get("guard_cycle") not in (0.25, 0.5, 1):
+        yield f"the guard_cycle of {where} must be 0.25, 0.5 or 1, or no time limit holds"
+    if found.get("catch_up") is not False or found.get("sync"):
+        yield f"{where} must not catch up and not be synchronous"
+    if found.get("cluster_name") or found.get("orm") != "default":
+        yield f"{where} must have no cluster_name and use the default database"
+    if name and found.get("scheduler") is not False:
+        yield f"{where} must not have a scheduler: one is enough"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import dj_database_url
@@ -25,6 +26,8 @@ try:
     SANDUK_LEASE_SECONDS = env.integer("SANDUK_LEASE_SECONDS", 30, low=5, high=600)
     # wakeups, and runs asked for by the web, at one time
     SANDUK_MAX_RUNS = env.integer("SANDUK_MAX_RUNS", 2, low=1, high=200)
+    # a worker that is told to stop gives what it runs so long to end by itself
+    SANDUK_DRAIN_SECONDS = env.integer("SANDUK_DRAIN_SECONDS", 60, low=0, high=7 * 86400)
     SANDUK_REPORT_MAX_BYTES = env.integer(
         "SANDUK_REPORT_MAX_BYTES", 2 * 2**20, low=1024, high=64 * 2**20
     )
@@ -86,6 +89,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django_q",
     "runs",
     "assistants",
     "changes",
@@ -118,6 +122,40 @@ TEMPLATES = [
         },
     }
 ]
+# runs/queue.py says why; sanduk_site/checks.py sees that what must hold does
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+    "queue": {
+        "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
+        "LOCATION": str(SANDUK_HOME / "cache" / "queue"),
+    },
+}
+Q_CLUSTER: dict[str, Any] = {
+    "name": "sanduk",
+    "orm": "default",
+    "workers": 2,
+    "timeout": 300,
+    "retry": 360,
+    "max_attempts": 1,
+    "ack_failures": True,
+    "catch_up": False,
+    "poll": 1,
+    "bulk": 1,
+    "guard_cycle": 0.5,
+    "save_limit": 250,
+    "cache": "queue",
+    "log_level": "WARNING",
+    "ALT_CLUSTERS": {
+        "runs": {
+            "workers": SANDUK_MAX_RUNS,
+            "queue_limit": 1,
+            "recycle": 1,
+            "timeout": 8 * 86400,
+            "retry": 9 * 86400,
+            "scheduler": False,
+        }
+    },
+}
 STATIC_URL = "static/"
 # found where the packages keep them: nothing to collect, nothing to forget
 WHITENOISE_USE_FINDERS = True

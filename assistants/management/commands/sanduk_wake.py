@@ -1,0 +1,50 @@
+"""`sanduk wake`: one assistant, woken here and now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from assistants.management import telling
+from assistants.management.commands.sanduk_wakeup import told_to_stop
+from assistants.management.named import one_assistant
+from assistants.models import Wakeup
+from assistants.ticking import wake_by_hand
+from assistants.wakeups import wake
+from runs.audit import account
+from runs.console import Terminal
+from runs.management.terminal import SandukCommand, add_json_flag
+from runs.refusal import Refusal
+
+
+class Command(SandukCommand):
+    help = "Wake an assistant now, whatever its schedule and its back-off say, and follow it."
+    examples = ("wake daily-report", "wake daily-report --json")
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", metavar="NAME")
+        parser.add_argument("-q", "--quiet", action="store_true", help="say only what went wrong")
+        add_json_flag(parser)
+
+    def act(self, **options: Any) -> int:
+        return wake_here(self, options["name"], quiet=options["quiet"], as_json=options["json"])
+
+
+def wake_here(command: SandukCommand, name: str, *, quiet: bool, as_json: bool) -> int:
+    """Wake it in this process, and tell how that ended. Raises Refusal."""
+    assistant = one_assistant(name)
+    if assistant.wakeups.filter(state=Wakeup.State.RUNNING).exists():
+        raise Refusal(f"assistant {name} is awake already; sanduk assistant history {name}")
+    asked = wake_by_hand(assistant, asked_by=account())
+    told_to_stop()
+    wakeup = wake(asked.pk, Terminal(quiet=quiet, trace_to_stderr=as_json))
+    if wakeup is None:
+        # another process was faster: with this very wakeup, or with another one of the assistant
+        command.say(f"wakeup {asked.pk} of {name} is executed, or held up, by another process")
+        return 1
+    if as_json:
+        command.print_json(telling.as_json(wakeup))
+    else:
+        command.print(telling.line(wakeup))
+    return telling.exit_code(wakeup)

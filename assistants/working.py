@@ -1,0 +1,110 @@
+"""What the clusters of a worker are asked to do for assistants: one number in, one word out."""
+
+from __future__ import annotations
+
+import msgspec
+from django.db import DatabaseError
+
+from assistants import collaborators, ticking, wakeups
+from assistants.config import Config, restored
+from assistants.models import Wakeup
+from runs import clock, pulse, queue
+from runs.lease import Watcher
+from runs.locks import held_if_free
+from runs.models import Run
+
+TICK, WAKE, DELIVER = (f"assistants.working.{name}" for name in ("tick", "wake", "deliver"))
+CLOCK_STOPPED_S = 180.0  # without a look for so long the control cluster hangs
+UNHEARD_S = 120.0  # a bell that nobody heard for so long, with room for it: the cluster hangs
+
+_watcher = Watcher()
+
+
+def tick(number: int) -> str:
+    """One look at what is due."""
+    ticking.tick(ring, watcher=_watcher)
+    queue.ring(DELIVER, 0)
+    return "ticked"
+
+
+def wake(number: int) -> str:
+    """Claim a waiting wakeup and live it to its end: its outcome, or "not ours"."""
+    said = "stopped"
+    with queue.told_to_stop():
+        ended = wakeups.wake(number)
+        said = ended.outcome if ended is not None else "not ours"
+    return said
+
+
+def deliver(number: int) -> str:
+    """Send what is due. One worker does at a time, so that the other one is always free."""
+    with held_if_free("deliver") as free:
+        if free:
+            collaborators.deliver_due()
+    return "delivered" if free else "busy"
+
+
+def ring(wakeup: Wakeup) -> None:
+    """Have a worker execute this wakeup."""
+    try:
+        config = restored(wakeup.assistant.config)
+    except msgspec.ValidationError:
+        config = Config()  # it will not get as far as a run
+    queue.ring(
+        WAKE, wakeup.pk, cluster=queue.RUNS, limit_s=config.timeout_s + config.gate_timeout_s
+    )
+
+
+def busy_pids() -> list[int]:
+    """Processes of this machine that execute a wakeup or a run now, as the rows say."""
+    running = Wakeup.objects.filter(state=Wakeup.State.RUNNING)
+    owners = {
+        *running.values_list("lease_owner", flat=True),
+        *Run.objects.live().values_list("lease_owner", flat=True),
+    }
+    parts = [owner.split("/") for owner in owners]
+    return [int(part[3]) for part in parts if len(part) == 5 and part[3].isdigit()]
+
+
+class Watchdog:
+    """Sees a cluster that is there and does nothing (django-q2's own guard does not)."""
+
+    def __init__(self) -> None:
+        self._since: dict[int, float] = {}
+        self._began = clock.monotonic()
+
+    def hanging(self) -> dict[str, str]:
+        """Clusters to start again, each with why."""
+        found = {}
+        age_s = pulse.age_s("tick")
+        up_s = clock.monotonic() - self._began
+        if up_s > CLOCK_STOPPED_S and (age_s is None or age_s > CLOCK_STOPPED_S):
+            found[queue.CONTROL] = "nothing was looked at for three minutes"
+        if self._unheard():
+            found[queue.RUNS] = "a wakeup was rung for and nobody came"
+        if found:
+            self._since.clear()
+            self._began = clock.monotonic()
+        return found
+
+    def _unheard(self) -> bool:
+        """Whether a bell went unheard for too long while there was room."""
+        if not ticking.room(ringing_counts=False):
+            self._since.clear()
+            return False
+        rung = Wakeup.objects.filter(state=Wakeup.State.WAITING, rung_at__isnull=False)
+        now = clock.monotonic()
+        asleep = set(rung.values_list("pk", flat=True))
+        self._since = {pk: self._since.get(pk, now) for pk in asleep}
+        return any(now - since > UNHEARD_S for since in self._since.values())
+
+
+def nudge() -> bool:
+    """Ring for a look now if something is due: the clock in the queue is a slow one."""
+    try:
+        wanted = ticking.is_wanted()
+        if wanted:
+            queue.ring(TICK, 0)
+    except DatabaseError:
+        return False  # locked or full: the next second is another try
+    return wanted

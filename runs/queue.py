@@ -1,0 +1,118 @@
+"""The queue as a doorbell: a row in it says "look at number 17", ours says what there is to do.
+
+This is the one module that knows django-q2. Losing a row, doubling it or finding it a week later
+must all be harmless: whoever comes claims our own row first. Why each setting is what it is stands
+in docs/worker.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, NoReturn
+
+from django.dispatch import receiver
+from django_q.cluster import Cluster
+from django_q.models import OrmQ, Schedule
+from django_q.signals import post_spawn
+from django_q.tasks import async_task
+
+from runs import clock
+
+CONTROL, RUNS = "sanduk", "runs"
+CLOCK_NAME = "sanduk tick"
+BACKSTOP_S = 900  # theirs lies so far behind our own deadline
+_PARENT_LOOK_S = 1.0
+
+
+def ring(task: str, number: int, *, cluster: str = CONTROL, limit_s: int = 300) -> None:
+    """Have a worker call `task(number)`. Inside a transaction the bell rings when that commits.
+
+    Args:
+        task: a dotted name of ours, never anybody else's word.
+        limit_s: our own deadline for it.
+    """
+    async_task(
+        task,
+        number,
+        cluster=cluster,
+        timeout=limit_s + (BACKSTOP_S if cluster == RUNS else 0),
+        ack_failure=True,
+        save=False,
+    )
+
+
+def keep_clock(task: str) -> None:
+    """See that there is exactly one schedule in there: `task(0)` every minute.
+
+    Any other one was made by somebody else, and could call anything.
+    """
+    others = Schedule.objects.exclude(name=CLOCK_NAME, func=task)
+    others.delete()
+    rows = list(Schedule.objects.order_by("pk"))
+    for extra in rows[1:]:
+        extra.delete()
+    if not rows:
+        Schedule.objects.create(
+            name=CLOCK_NAME,
+            func=task,
+            args="0",
+            schedule_type=Schedule.MINUTES,
+            minutes=1,
+            repeats=-1,
+            next_run=clock.now(),
+        )
+
+
+def waiting(cluster: str) -> int:
+    """How many bells nobody has heard, or are being worked on."""
+    found: int = OrmQ.objects.filter(key=cluster).count()
+    return found
+
+
+def run_cluster() -> None:
+    """Be the main process of the cluster that Q_CLUSTER_NAME names, until SIGTERM or SIGINT.
+
+    It ends by itself, letting its workers finish, when the process that started it is gone.
+    """
+    cluster = Cluster()
+    cluster.start()
+    # begun behind the fork: the children have no use for it
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    sentinel = cluster.sentinel
+    while sentinel.is_alive():
+        sentinel.join(timeout=1)
+
+
+def _end_with_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_PARENT_LOOK_S)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@receiver(post_spawn)
+def _install(sender: Any, **_: Any) -> None:
+    """In every new worker: SIGTERM's default action would jam an idle one's queue for ever.
+
+    While a run is executed `runs.interrupts` has the signal, and ends the run with all it took.
+    """
+    signal.signal(signal.SIGTERM, _on_term)
+
+
+def _on_term(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(0)
+
+
+@contextlib.contextmanager
+def told_to_stop() -> Iterator[None]:
+    """Around a task's work: a stop that came outside of a run ends the task, not the worker.
+
+    An exception that leaves a task so would keep its row in the queue.
+    """
+    with contextlib.suppress(SystemExit):
+        yield

@@ -1,0 +1,89 @@
+"""Assistants on a real installation: their directories, and what became of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from tests.engine.running import Done, Installation
+
+
+def reporting(text: str) -> str:
+    """A brief of the scripted agent: write that report and end well."""
+    return f"""printf '%s' '{text}' > REPORT.md
+echo '{{"type": "result", "ok": true, "text": "done"}}'
+exit
+"""
+
+
+class Home:
+    """One installation's assistants."""
+
+    def __init__(self, made: Installation) -> None:
+        self.made = made
+
+    def add(self, name: str, brief: str, **keys: Any) -> Path:
+        """Write an assistant's directory and take it in. `keys` are those of its toml."""
+        place = self.made.ground / name
+        (place / "workspace").mkdir(parents=True)
+        if os.geteuid() == 0:
+            os.chown(place / "workspace", 1000, 1000)
+        (place / "brief.md").write_text(brief)
+        values = {
+            "agent": "scripted-offline",
+            "provider": "rehearsal",
+            "runtime": self.made.engine,
+            "every": "1h",
+            "approval": True,
+            "args": ["--skip-key-check", "--no-report-instruction", "--memory", "256m"],
+            **keys,
+        }
+        lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+        (place / "assistant.toml").write_text("\n".join(lines) + "\n")
+        done = self.made.sanduk("assistant", "add", str(place))
+        assert done.code == 0, done
+        return place
+
+    def due(self, name: str) -> None:
+        """Have its next slot be now, on time."""
+        self.change(
+            "UPDATE assistants_schedule SET next_at = datetime('now', '-1 second') WHERE "
+            "assistant_id = (SELECT id FROM assistants_assistant WHERE name = ?)",
+            name,
+        )
+
+    def change(self, statement: str, *values: Any) -> None:
+        file = self.made.home / "sanduk.sqlite3"
+        with contextlib.closing(sqlite3.connect(file, timeout=20)) as database:
+            database.execute(statement, values)
+            database.commit()
+
+    def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
+        file = self.made.home / "sanduk.sqlite3"
+        with contextlib.closing(sqlite3.connect(file, timeout=20)) as database:
+            database.row_factory = sqlite3.Row
+            return [dict(row) for row in database.execute(statement, values).fetchall()]
+
+    def wakeups(self, name: str = "") -> list[dict[str, Any]]:
+        """Oldest first."""
+        return self.rows(
+            "SELECT w.*, a.name FROM assistants_wakeup w JOIN assistants_assistant a "
+            "ON a.id = w.assistant_id WHERE ? IN ('', a.name) ORDER BY w.id",
+            name,
+        )
+
+    def items(self) -> list[dict[str, Any]]:
+        return self.rows("SELECT * FROM assistants_outboxitem ORDER BY id")
+
+    def waiting_messages(self) -> list[str]:
+        found = self.rows(
+            "SELECT body FROM assistants_inboxmessage WHERE consumed_at IS NULL ORDER BY id"
+        )
+        return [row["body"] for row in found]
+
+    def tick(self, *words: str, **options: Any) -> Done:
+        return self.made.sanduk("tick", *words, **options)
