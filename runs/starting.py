@@ -83,24 +83,20 @@ class Starting:
     async def _prepared(self) -> str:
         plan = self.plan
         credential = keys.provider_key(plan.provider) if plan.provider else ""
-        checking = asyncio.ensure_future(self._check_key(credential))
         needed = [each.tag for each in (plan.image, plan.link_image) if each is not None]
-        try:
-            for kit in plan.image.kits:
-                self._step(f"kit {kit}, which nothing pins")
-            async with images.kept(needed):
-                return await self._made(credential, checking)
-        finally:
-            checking.cancel()
-            await asyncio.gather(checking, return_exceptions=True)
+        for kit in plan.image.kits:
+            self._step(f"kit {kit}, which nothing pins")
+        async with images.kept(needed):
+            # a bad key ends it at once, in the middle of a build too
+            made, _ = await _both(self._made(credential), self._check_key(credential))
+            return made
 
-    async def _made(self, credential: str, checking: asyncio.Future[None]) -> str:
+    async def _made(self, credential: str) -> str:
         order, plan = self.plan.order, self.plan
         await require_usable(plan.engine, relayed=order.relayed)
         if not order.relayed:
             facts = await self._image(plan.image)
             network = "none" if order.no_network else order.network or "default"
-            await checking
             return await self._create(facts, credential, network)
         # what takes time is begun early: /proc is read beside the images, and the relay is
         # imported and served while the engine makes the link
@@ -112,7 +108,6 @@ class Starting:
         # the agent's container may be made, but not started, before the seal is judged
         network = f"container:{made}"
         created, _ = await _both(self._create(facts, self._token, network), self._seal(made))
-        await checking
         return created
 
     async def _check_key(self, key: str) -> None:
