@@ -9,7 +9,7 @@ from assistants import collaborators, ticking, wakeups
 from assistants.config import Config, restored
 from assistants.models import Wakeup
 from runs import clock, pulse, queue
-from runs.lease import Watcher
+from runs.lease import Watcher, owner_is
 from runs.locks import held_if_free
 from runs.models import Run
 
@@ -102,9 +102,17 @@ class Watchdog:
 def nudge() -> bool:
     """Ring for a look now if something is due: the clock in the queue is a slow one."""
     try:
-        wanted = ticking.is_wanted()
+        wanted = ticking.is_wanted() or _somebody_died()
         if wanted:
             queue.ring(TICK, 0)
     except DatabaseError:
         return False  # locked or full: the next second is another try
     return wanted
+
+
+def _somebody_died() -> bool:
+    """Whether a process that executed something is gone, and nobody has ended that yet."""
+    running = Wakeup.objects.filter(state=Wakeup.State.RUNNING)
+    owners = set(running.values_list("lease_owner", flat=True))
+    owners |= set(Run.objects.live().values_list("lease_owner", flat=True))
+    return any(owner_is(owner) == "gone" for owner in owners)
