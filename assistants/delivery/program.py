@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
+import selectors
 import signal
-from asyncio.subprocess import PIPE, STDOUT, Process
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from runs import clock
+
 _CHUNK = 64 * 1024
 _KEPT = 64 * 1024  # bytes, the newest: a program says at its end what went wrong
-_LINGER_S = 1.0  # for output of what it left behind
+_REST_MAX = 16  # pieces; a pipe holds no more than one
+_LOOK_S = 0.05  # how often its end is looked for while it is silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,54 +28,102 @@ class Ended:
 
 def run(argv: Sequence[str], stdin: bytes, *, env: Mapping[str, str], timeout_s: float) -> Ended:
     """Run it in a group of its own, which is killed behind it. Raises OSError."""
-    return asyncio.run(_run(argv, stdin, env=env, timeout_s=timeout_s))
-
-
-async def _run(
-    argv: Sequence[str], stdin: bytes, *, env: Mapping[str, str], timeout_s: float
-) -> Ended:
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=STDOUT,
+    process = subprocess.Popen(
+        list(argv),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         env=dict(env),
         cwd="/",
         start_new_session=True,
     )
-    output = bytearray()
-    reading = asyncio.create_task(_read(process, output))
-    writing = asyncio.create_task(_write(process, stdin))
-    code: int | None = None
-    try:
-        async with asyncio.timeout(timeout_s):
-            code = await process.wait()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LINGER_S):
-                await asyncio.shield(reading)
-    except TimeoutError:
-        code = None
-    finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        for task in (reading, writing):
-            task.cancel()
-        await asyncio.gather(reading, writing, return_exceptions=True)
-        await process.wait()
-    return Ended(code, bytes(output).decode("utf-8", "replace"))
+    with _Talk(process, stdin) as talk:
+        try:
+            is_over = talk.until_end(clock.monotonic() + timeout_s)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            code = process.wait()
+        talk.rest()
+    return Ended(code if is_over else None, talk.said())
 
 
-async def _read(process: Process, kept: bytearray) -> None:
-    assert process.stdout is not None  # noqa: S101 - it was asked for
-    while chunk := await process.stdout.read(_CHUNK):
-        kept += chunk
-        del kept[:-_KEPT]
+class _Talk:
+    """Feeds a program and listens to it, both as fast as it likes, until it ends."""
 
+    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes) -> None:
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("the program was started without pipes")
+        self._process, self._left = process, memoryview(stdin)
+        self._in, self._out = process.stdin.fileno(), process.stdout.fileno()
+        self._kept = bytearray()
+        self._ready = selectors.DefaultSelector()
 
-async def _write(process: Process, data: bytes) -> None:
-    """Hand over what it may read; one that does not read it is judged by its exit code."""
-    assert process.stdin is not None  # noqa: S101 - it was asked for
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(data)
-        await process.stdin.drain()
-    process.stdin.close()
+    def __enter__(self) -> _Talk:
+        for descriptor, event in (
+            (self._in, selectors.EVENT_WRITE),
+            (self._out, selectors.EVENT_READ),
+        ):
+            os.set_blocking(descriptor, False)
+            self._ready.register(descriptor, event)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ready.close()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+    def until_end(self, deadline: float) -> bool:
+        """Whether it ended before the deadline; what it left behind may hold the pipes."""
+        while self._process.poll() is None:
+            if clock.monotonic() >= deadline:
+                return False
+            if self._ready.get_map():
+                self._exchange(_LOOK_S)
+            else:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_LOOK_S)
+        return True
+
+    def rest(self) -> None:
+        """What it had said by its end; whoever still holds the pipe is not waited for."""
+        for _ in range(_REST_MAX):  # one that got away may never stop talking
+            if self._out not in self._ready.get_map() or not self._read():
+                break
+
+    def said(self) -> str:
+        return bytes(self._kept).decode("utf-8", "replace")
+
+    def _exchange(self, patience_s: float) -> None:
+        for key, _ in self._ready.select(patience_s):
+            if key.fd == self._in:
+                self._write()
+            else:
+                self._read()
+
+    def _write(self) -> None:
+        """Hand over what it takes; one that does not read is judged by its exit code."""
+        try:
+            self._left = self._left[os.write(self._in, self._left[:_CHUNK]) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._left = self._left[:0]
+        if not self._left:
+            self._ready.unregister(self._in)
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+
+    def _read(self) -> bool:
+        """Whether there was something."""
+        try:
+            chunk = os.read(self._out, _CHUNK)
+        except BlockingIOError:
+            return False
+        if not chunk:
+            self._ready.unregister(self._out)
+        self._kept += chunk
+        del self._kept[:-_KEPT]
+        return bool(chunk)
