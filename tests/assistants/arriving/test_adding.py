@@ -247,7 +247,7 @@ def test_what_is_exported_and_added_again_has_not_changed(directory):
         'cron = "30 7 * * 1-5"\ntimezone = "Europe/Berlin"\nmissed = "once-if-younger-than 6h"\n'
         'jitter = "5m"\nquiet_hours = "22:00-06:00"\nbudget = 0.5\ndaily_budget = 2\n'
         'destinations = ["log"]\napprovals = 2\nexpires = "3d"\nargs = ["--effort", "low"]\n'
-        'overlap = "wait"\nallow_hosts = ["pypi.org"]',
+        'overlap = "wait"\nallow_hosts = ["files.example.org"]',
     )
     assistant = arriving.add(place).assistant
     (place / "assistant.toml").write_text(arriving.exported(assistant))
