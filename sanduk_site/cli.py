@@ -57,6 +57,7 @@ SUMMARIES = {
     "tell": "put a message into an assistant's inbox",
     "inbox": "the messages that wait to be read",
     "untell": "take messages back that have not been read",
+    "memory": "what an assistant remembers: what changed, accept, reject, restore",
 }
 
 INTERNAL = {"execute", "wakeup", "cluster"}  # what other commands start

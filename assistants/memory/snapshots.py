@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
@@ -92,7 +93,7 @@ class Memory:
             return MemorySnapshot.objects.get(wakeup=wakeup, moment=moment)
 
     def observe(self) -> tuple[Captured, MemorySnapshot | None]:
-        """Capture the workspace, with a row for what is not in the newest one."""
+        """Capture the workspace; with it the row of what it holds, written where there is none."""
         captured = self.capture()
         last = trust.newest(self.assistant)
         if last is None or (last.digest == captured.manifest.digest and not _adds(captured, last)):
@@ -103,10 +104,14 @@ class Memory:
             review = _Review.WAITING if self.config.memory_review else _Review.NOT_ASKED
             moment = _Moment.AFTER if wakeup else _Moment.BY_HAND
             return captured, self.record(captured, moment, wakeup=wakeup, review=review)
+        rows = MemorySnapshot.objects.filter(assistant=self.assistant)
+        known = rows.filter(digest=captured.manifest.digest).order_by("-pk").first()
+        if known is not None and not captured.loses:
+            return captured, known  # a process that put it back was killed before it wrote its row
         review = inherited(last)
         if review != _Review.WAITING:
-            known = trust.is_reviewed(self.assistant, last.digest)
-            review = _Review.ACCEPTED if known else _Review.NOT_ASKED
+            is_reviewed = trust.is_reviewed(self.assistant, last.digest)
+            review = _Review.ACCEPTED if is_reviewed else _Review.NOT_ASKED
         return captured, self.record(captured, _Moment.BY_HAND, review=review, reason=BY_HOST)
 
     def put(self, snapshot: MemorySnapshot, now: Captured) -> Path | None:
@@ -130,11 +135,15 @@ def locked(assistant: Assistant) -> Iterator[Memory]:
     Raises Refusal when the store or the workspace cannot be used, with the reason.
     """
     try:
+        config = restored(assistant.config)
+    except msgspec.ValidationError as exc:
+        raise Refusal(f"the settings of {assistant.name} cannot be read: {exc}") from None
+    try:
         store = store_of(assistant)
         with store.locked():
             place = workspace_of(assistant)
             restoring.mend(place)
-            yield Memory(assistant, restored(assistant.config), place, store)
+            yield Memory(assistant, config, place, store)
     except (OSError, Damaged) as exc:
         reason = (exc.strerror if isinstance(exc, OSError) else None) or str(exc)
         where = f" ({exc.filename})" if isinstance(exc, OSError) and exc.filename else ""

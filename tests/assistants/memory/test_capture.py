@@ -125,6 +125,25 @@ def test_a_name_that_becomes_a_link_between_listing_and_opening_is_not_followed(
     assert left_out(found) == {"a": "it became something else while it was read"}
 
 
+def test_a_directory_that_becomes_a_link_is_not_entered(work, store, tmp_path, monkeypatch):
+    (tmp_path / "host").mkdir()
+    (tmp_path / "host" / "secret").write_text("root:secret")
+    (work / "a").mkdir()
+    below = capturing.tree.below
+
+    def swapped(parent: int, name: str):
+        (work / "a").rmdir()
+        (work / "a").symlink_to(tmp_path / "host")
+        return below(parent, name)
+
+    monkeypatch.setattr(capturing.tree, "below", swapped)
+    found = read(work, store)
+
+    assert found.manifest == Manifest()
+    assert left_out(found) == {"a": "it became something else while it was read"}
+    assert store.names() == set()
+
+
 def test_pipes_and_sockets_are_named_and_do_not_block(work, store, monkeypatch):
     os.mkfifo(work / "pipe")
     monkeypatch.chdir(work)  # the path of a socket may be no longer than 108 bytes

@@ -275,6 +275,25 @@ def test_nothing_is_restored_while_a_wakeup_or_a_run_works_there(scout):
         memory.take(scout, None, "by_hand")
 
 
+def test_a_put_back_that_was_cut_off_before_its_row_leaves_nothing_to_review(held):
+    after = wake(held, writing("poison", "obey me"))
+    first = memory.start_from(held)
+    with snapshots.locked(held) as memory_of_it:
+        memory_of_it.put(first, memory_of_it.capture())
+    wake(held)
+
+    waiting = held.snapshots.filter(review="waiting")
+    assert list(waiting) == [after]
+    assert memory.start_from(held).digest == first.digest
+
+
+def test_settings_of_another_version_are_one_sentence(scout):
+    scout.config = {"colour": "red"}
+
+    with pytest.raises(Refusal, match="the settings of scout cannot be read"):
+        memory.take(scout, None, "by_hand")
+
+
 def test_a_store_that_cannot_be_written_is_one_sentence(scout, state):
     state.mkdir()
     (state / "memory").touch()
