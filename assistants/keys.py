@@ -229,7 +229,7 @@ KEYS = (
     Key("budget", _money(), "budget_usd", None, "none", "US dollars one wakeup may spend"),
     Key("daily_budget", _money(), "daily_budget_usd", None, "none",
         "US dollars all wakeups of one day may spend"),
-    Key("allow_hosts", _texts("a list of strings, as [\"files.example.org\"]"), "allow_hosts", (), "none",
+    Key("allow_hosts", _texts("a list of strings, as [\"x.example\"]"), "allow_hosts", (), "none",
         "hosts a sealed wakeup may reach, as `--allow-host`"),
     Key("mounts", _texts("a list of strings, as [\"~/data:/data\"]"), "mounts", (), "none",
         "directories lent to it, as `--mount`, from this directory"),
