@@ -92,7 +92,7 @@ def check_whole(arrival: Arrival) -> tuple[str, ...]:
 
 
 def _take_in(arrival: Arrival, notes: tuple[str, ...]) -> Added:
-    destinations = _destinations(arrival)
+    destinations = _destinations(arrival.destinations)
     there = Assistant.objects.present()
     known = there.filter(directory=str(arrival.directory)).first()
     other = there.filter(name=arrival.name).exclude(directory=str(arrival.directory)).first()
@@ -114,7 +114,7 @@ def _take_in(arrival: Arrival, notes: tuple[str, ...]) -> Added:
         # only what the file decides: failures may be counted at this moment
         known.save(update_fields=["name", "config", "toml_sha256"])
     rescheduled = _reschedule(known, arrival.timings)
-    if set(known.destinations.values_list("pk", flat=True)) != {each.pk for each in destinations}:
+    if destinations is not None and set(known.destinations.all()) != set(destinations):
         known.destinations.set(destinations)
         changed = changed if created else (*changed, "destinations")
     if rescheduled and not created:
@@ -124,18 +124,17 @@ def _take_in(arrival: Arrival, notes: tuple[str, ...]) -> Added:
     return Added(known, created, tuple(changed), notes)
 
 
-def _destinations(arrival: Arrival) -> list[Destination]:
-    found = {
-        each.name: each
-        for each in Destination.objects.filter(name__in=arrival.destinations, removed_at=None)
-    }
-    for name in arrival.destinations:
+def _destinations(names: tuple[str, ...] | None) -> list[Destination] | None:
+    if names is None:
+        return None
+    there = Destination.objects.filter(name__in=names, removed_at=None)
+    found = {each.name: each for each in there}
+    for name in names:
         if name not in found:
             raise Refusal(
-                f"there is no destination {name!r} on this host; make it first: "
-                f"sanduk destination add {name} --help"
+                f"there is no destination {name!r} on this host; sanduk destination add makes one"
             )
-    return [found[name] for name in arrival.destinations]
+    return [found[name] for name in names]
 
 
 def _differences(known: Assistant, arrival: Arrival) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ class Arrival:
     """What a directory's `assistant.toml` says.
 
     Args:
+        destinations: None when it says nothing about them: those given on the host stay.
         notes: what a person should know about it, a line each.
     """
 
@@ -54,7 +55,7 @@ class Arrival:
     directory: Path
     config: Config
     timings: tuple[Timing, ...]
-    destinations: tuple[str, ...]
+    destinations: tuple[str, ...] | None
     sha256: str
     notes: tuple[str, ...]
 
@@ -125,7 +126,7 @@ class _Reader:
             directory=self.directory,
             config=config,
             timings=self._timings(),
-            destinations=tuple(dict.fromkeys(values[DESTINATIONS])),
+            destinations=values[DESTINATIONS] and tuple(dict.fromkeys(values[DESTINATIONS])),
             sha256=sha256,
             notes=(*self.notes, *_meaning(config)),
         )

@@ -23,7 +23,7 @@ def written(
     for key in KEYS:
         if key.name in (NAME, *SCHEDULE_NAMES):
             continue
-        value = tuple(destinations) if key.name == DESTINATIONS else stored[key.field]
+        value = (tuple(destinations) or None) if key.name == DESTINATIONS else stored[key.field]
         if value != key.absent or key.name in _ALWAYS:
             lines.append(f"{key.name} = {_value(key.kind.write(value))}")
     tables = [_schedule(timing) for timing in timings]

@@ -193,6 +193,20 @@ def test_destinations_are_those_of_the_file(directory):
     assert [each.name for each in again.assistant.destinations.all()] == ["log"]
 
 
+def test_destinations_given_on_the_host_stay_where_the_file_says_nothing_about_them(directory):
+    place = directory("daily", 'timeout = "1m"')
+    assistant = arriving.add(place).assistant
+    assistant.destinations.add(Destination.objects.create(name="log", kind="file"))
+    again = arriving.add(directory("daily", 'timeout = "2m"'))
+
+    assert again.changed == ("timeout",)
+    assert [each.name for each in assistant.destinations.all()] == ["log"]
+    assert 'destinations = ["log"]' in arriving.exported(assistant)
+    assert arriving.add(directory("daily", "destinations = []")).changed == (
+        "timeout", "destinations"
+    )  # fmt: skip
+
+
 def test_enabling_goes_on_from_now_and_counts_nothing_as_missed(directory, monkeypatch):
     assistant = arriving.add(directory("daily", 'every = "1h"')).assistant
     assert arriving.disable(assistant, "on holiday")
