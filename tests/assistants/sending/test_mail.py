@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socketserver
 import threading
+import time
 from collections.abc import Iterator
 from email import message_from_bytes, policy
 
@@ -22,31 +23,40 @@ class Server(socketserver.ThreadingTCPServer):
     allow_reuse_address, daemon_threads = True, True
     got: list[str]
     answers: dict[str, str]
+    drips = ""
 
 
 class Speaking(socketserver.StreamRequestHandler):
     server: Server
 
     def handle(self) -> None:
-        self.say(self.server.answers.get("HELLO", "220 here"))
+        self.say(self.server.answers.get("HELLO", "220 here"), to="HELLO")
         while line := self.rfile.readline().decode().strip():
             word = line.split()[0].upper()
             answer = self.server.answers.get(word, "354 go on" if word == "DATA" else "250 fine")
-            if not self.say(answer):
+            if not self.say(answer, to=word):
                 return
             if word == "DATA" and answer.startswith("354"):
                 lines = []
                 while (text := self.rfile.readline().decode()) != ".\r\n":
                     lines.append(text)
                 self.server.got.append("".join(lines))
-                if not self.say(self.server.answers.get(".", "250 queued")):
+                if not self.say(self.server.answers.get(".", "250 queued"), to="."):
                     return
             if word == "QUIT":
                 return
 
-    def say(self, answer: str) -> bool:
+    def say(self, answer: str, *, to: str) -> bool:
+        if to == self.server.drips:
+            answer = f"{answer[:3]}-{'x' * 100}"  # a first line of several, ten seconds long
+        for piece in answer if to == self.server.drips else [answer]:
+            try:
+                self.wfile.write(piece.encode())
+            except OSError:
+                return False
+            time.sleep(0.1 if len(piece) == 1 else 0)
         if answer:
-            self.wfile.write(f"{answer}\r\n".encode())
+            self.wfile.write(b"\r\n")
         return bool(answer)
 
 
@@ -116,6 +126,20 @@ def test_a_server_that_is_not_there_is_tried_again(server: Server):
     with pytest.raises(Failed) as failed:
         mail.send(parcel(), settings, 10)
     assert not failed.value.lasting
+
+
+@pytest.mark.parametrize("word", ["HELLO", "RCPT", "."])
+def test_a_server_that_drips_has_no_more_time(server: Server, word):
+    server.drips = word
+    settings = EmailSettings(
+        to="me@example.com", sender="bot@example.org", host="127.0.0.1",
+        port=server.server_address[1],
+    )  # fmt: skip
+    started = time.monotonic()
+
+    with pytest.raises(Failed if word == "HELLO" else Doubtful):
+        mail.send(parcel(), settings, 1)
+    assert time.monotonic() - started < 8
 
 
 @pytest.mark.parametrize(
