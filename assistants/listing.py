@@ -20,7 +20,7 @@ _STATES = OutboxItem.State
 
 
 def described() -> QuerySet[Assistant]:
-    """All that were not removed, each with what one line about it needs, in one question."""
+    """All that were not removed, with what is told of them, in as many questions as for one."""
     newest = Wakeup.objects.filter(assistant=OuterRef("pk"), state=Wakeup.State.ENDED)
     newest = newest.order_by("-ended_at", "-pk")
     running = Wakeup.objects.filter(assistant=OuterRef("pk"), state=Wakeup.State.RUNNING)
@@ -35,6 +35,7 @@ def described() -> QuerySet[Assistant]:
             items_pending=_number(OutboxItem.objects.filter(state=_STATES.PENDING)),
             items_undelivered=_number(OutboxItem.objects.filter(state=_STATES.APPROVED)),
         )
+        .prefetch_related("schedules", "destinations")
         .order_by("name")
     )
 
@@ -107,7 +108,7 @@ def _schedule_json(schedule: Schedule) -> dict[str, Any]:
 
 
 def _destinations(assistant: Assistant) -> list[str]:
-    return list(assistant.destinations.filter(removed_at=None).values_list("name", flat=True))
+    return [each.name for each in assistant.destinations.all() if each.removed_at is None]
 
 
 def lines(assistant: Any, now: dt.datetime) -> list[tuple[str, str]]:
