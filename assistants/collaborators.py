@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assistants import delivery, memory, outbox
 from assistants.config import Config
 from assistants.models import Assistant, MemorySnapshot, Wakeup
 from runs import clock
@@ -9,28 +10,23 @@ from runs import clock
 
 def before_wakeup(assistant: Assistant, wakeup: Wakeup) -> None:
     """Keep the memory as it is, and put reviewed memory in place where that was asked for."""
-    from assistants import memory
-
     memory.before_wakeup(assistant, wakeup)
 
 
 def after_wakeup(assistant: Assistant, wakeup: Wakeup) -> None:
     """Keep what the wakeup made of the memory. Once: it may be asked for again after a kill."""
-    from assistants import memory
-
     if not wakeup.snapshots.filter(moment=MemorySnapshot.Moment.AFTER).exists():
         memory.after_wakeup(assistant, wakeup)
 
 
 def write_item(wakeup: Wakeup, body: str, config: Config) -> None:
     """Put what the wakeup wants to say in the outbox. Call it in the transaction that ends it."""
-    from assistants import outbox
-
     outbox.write(wakeup, body, config)
 
 
 def deliver_due() -> None:
-    """Send what is approved and due. It may take as long as the slowest receiver."""
-    from assistants import delivery
+    """Send what is approved and due; what nobody decided in time expires.
 
+    It may take as long as the slowest receiver.
+    """
     delivery.deliver_due(clock.now())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -174,8 +175,6 @@ def test_an_idle_worker_that_is_killed_jams_the_cluster_only_until_it_is_seen(
 
     home.due("daily")
     eventually(lambda: home.wakeups() and home.wakeups()[0]["rung_at"], 30)
-    import time
-
     time.sleep(4)
     if not home.items():
         steer.write_text("150")
