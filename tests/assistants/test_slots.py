@@ -98,6 +98,8 @@ def test_what_comes_every_so_many_minutes_follows_the_real_ones(zone, day, cron,
     second=st.integers(0, 86399),
 )  # fmt: skip
 @example(zone="Australia/Lord_Howe", cron="5 */3 * * *", day=94, second=50000)
+# in the second pass of an hour, whose set times came in the first one
+@example(zone="Europe/Berlin", cron="0,45 1-3 * * 0", day=297, second=4200)
 @settings(max_examples=150, deadline=None)
 def test_slots_grow_and_looking_from_between_them_finds_the_same_ones(zone, cron, day, second):
     found = timing(cron=cron, timezone=zone)
