@@ -239,7 +239,8 @@ class _Life:
             disabled = consequences.apply(self.wakeup, verdict, self._config_or_none())
         self._console.progress(_told(self.assistant, verdict, disabled))
         if disabled:
-            audit.record_policy("assistant.disable", f"assistant:{self.assistant.pk}", reason=disabled)
+            subject = f"assistant:{self.assistant.pk}"
+            audit.record_policy("assistant.disable", subject, reason=disabled)
 
     def _end_row(self, verdict: Verdict) -> None:
         reason = "; ".join(part for part in (verdict.reason, *self._notes) if part)

@@ -148,3 +148,24 @@ def test_a_workspace_in_which_somebody_works_is_no_failure(tmp_path, runs):
     assert "works in" in ended.reason
     one.refresh_from_db()
     assert one.failures == 0
+
+
+def test_a_wakeup_may_spend_what_is_left_of_the_day_and_no_more(tmp_path, runs):
+    one = assistant_in(tmp_path, budget_usd=2.0, daily_budget_usd=3.0)
+    runs.ends = {"outcome": "succeeded", "spent_usd": 1.5}
+
+    orders = [woken(one).run.order["budget_usd"] for _ in range(2)]
+    third = woken(one)
+
+    assert orders == [2.0, 1.5]
+    assert (third.outcome, third.run) == ("budget", None)
+    assert "$3.00 of the day's $3.00" in third.reason
+
+
+def test_spending_that_is_not_known_counts_as_all_that_was_set_aside(tmp_path, runs):
+    one = assistant_in(tmp_path, budget_usd=2.0, daily_budget_usd=3.0)
+    runs.ends = {"outcome": "interrupted", "spent_usd": 0.1, "spent_is_lower_bound": True}
+    woken(one)
+    runs.ends = {"outcome": "succeeded", "spent_usd": 0.25}
+
+    assert woken(one).run.order["budget_usd"] == 1.0
