@@ -125,7 +125,7 @@ def again(item: OutboxItem, *, to: str = "") -> list[Delivery]:
     Raises Refusal when there is nothing to send again.
     """
     with transaction.atomic():
-        _check_approved(item)
+        _check_approved(OutboxItem.objects.select_for_update().get(pk=item.pk))
         over = [each for each in _last(item) if each.state in OVER]
         if to:
             chosen = [each for each in over if each.destination.name == to]

@@ -180,7 +180,11 @@ def _finish(delivery: Delivery, state: str, *, error: str, **facts: Any) -> str:
 
 
 def settle(item: OutboxItem) -> bool:
-    """Mark an item delivered if every destination it went to has got it."""
+    """Mark an item delivered if every destination it went to has got it. In a transaction.
+
+    One at a time looks: of two that end together, neither would see what the other has sent.
+    """
+    OutboxItem.objects.select_for_update().get(pk=item.pk)
     rows = Delivery.objects.filter(item=item).values_list("destination", "state")
     places = {destination for destination, _ in rows}
     got = {destination for destination, state in rows if state == Delivery.State.SENT}

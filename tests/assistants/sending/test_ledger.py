@@ -301,6 +301,15 @@ def test_of_another_machines_sender_its_lease_tells(later):
     assert delivery_to(log).state == "unknown"
 
 
+def database_url() -> str:
+    """The test's database, for another process."""
+    found = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{found['NAME']}"
+    who = f"{found['USER']}:{found['PASSWORD']}@" if found["USER"] else ""
+    return f"{connection.vendor}://{who}{found['HOST']}:{found['PORT']}/{found['NAME']}"
+
+
 KILLED = """
 import django; django.setup()
 from assistants.delivery import deliver_due
@@ -316,8 +325,7 @@ def test_kill_9_in_the_middle_of_sending_is_unknown_and_never_sent_twice(tmp_pat
     slow = shell("slow", f"{early}touch {tmp_path}/begun; sleep 60", assistant)
     log_to(tmp_path / "log", assistant)
     item = make_item(assistant)
-    name = connection.settings_dict["NAME"]
-    env = {**os.environ, "DATABASE_URL": f"sqlite:///{name}", "SANDUK_HOME": str(tmp_path)}
+    env = {**os.environ, "DATABASE_URL": database_url(), "SANDUK_HOME": str(tmp_path)}
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED],
         env={**env, "DJANGO_SETTINGS_MODULE": "sanduk_site.settings"},
