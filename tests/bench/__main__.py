@@ -18,6 +18,7 @@ from tests.bench.relay import measures
 from tests.bench.report import Report
 from tests.bench.run_cost import measure_run
 from tests.bench.setting import QUICK, Effort, Setting
+from tests.bench.tick_cost import measure_tick
 
 PARTS: dict[str, tuple[Callable[[Setting], None], str]] = {
     "relay-calls": (measures.measure_calls, "first byte, calls a second, CPU of a call"),
@@ -31,6 +32,7 @@ PARTS: dict[str, tuple[Callable[[Setting], None], str]] = {
     "run": (measure_run, "what a sealed run costs beyond its agent (needs an engine)"),
     "measured": (measure_facts, "the figures of docs/measured.md, which it writes (engine)"),
     "memory": (measure_memory_cost, "a snapshot of 10,000 unchanged files beside reading them"),
+    "tick": (measure_tick, "a look over 10,000 assistants of which 100 are due"),
     "agents": (measure_agents, "whole runs of real agents (needs an engine)"),
 }
 SETS = {"relay": [name for name in PARTS if name.startswith("relay-")]}
