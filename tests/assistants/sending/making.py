@@ -7,9 +7,26 @@ from typing import Any
 
 from assistants import outbox
 from assistants.config import Config
+from assistants.delivery.parcel import Parcel
 from assistants.models import Assistant, Delivery, Destination, OutboxItem
+from runs import clock
 from runs.models import Decision
 from tests.factories import make_assistant, make_wakeup
+
+BODY = "größe\n$(touch /tmp/never) `id` ; \x1b[2J"
+
+
+def parcel(body: str = BODY) -> Parcel:
+    return Parcel(
+        assistant="daily",
+        item=7,
+        run="r-1",
+        key="k" * 32,
+        number=1,
+        created_at=clock.now(),
+        sha256=outbox.digest_of(body),
+        body=body,
+    )
 
 
 def make_item(assistant: Assistant | None = None, body: str = "hello", **config: Any) -> OutboxItem:

@@ -14,7 +14,7 @@ from assistants.delivery import mail
 from assistants.delivery.kinds import EmailSettings
 from assistants.delivery.parcel import Doubtful, Failed
 from runs.refusal import Refusal
-from tests.assistants.sending.test_senders import BODY, parcel
+from tests.assistants.sending.making import BODY, parcel
 
 
 class Server(socketserver.ThreadingTCPServer):

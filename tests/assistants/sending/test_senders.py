@@ -1,14 +1,10 @@
-"""Each kind of destination: what the receiver gets, and every way that can go wrong."""
+"""Commands, files and Apprise: what the receiver gets, and every way that can go wrong."""
 
 from __future__ import annotations
 
-import base64
 import fcntl
-import hashlib
-import hmac
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -17,32 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from assistants.delivery import apprise_url, command, file, webhook
+from assistants.delivery import apprise_url, command, file
 from assistants.delivery.kinds import (
     AppriseSettings,
     CommandSettings,
     FileSettings,
-    WebhookSettings,
 )
-from assistants.delivery.parcel import OUTPUT_MAX, Doubtful, Failed, Parcel
-from assistants.outbox import digest_of
-from runs import clock, credentials
+from assistants.delivery.parcel import Doubtful, Failed
+from runs import credentials
 from runs.refusal import Refusal
-
-BODY = "größe\n$(touch /tmp/never) `id` ; \x1b[2J"
-
-
-def parcel(body: str = BODY) -> Parcel:
-    return Parcel(
-        assistant="daily",
-        item=7,
-        run="r-1",
-        key="k" * 32,
-        number=1,
-        created_at=clock.now(),
-        sha256=digest_of(body),
-        body=body,
-    )
+from tests.assistants.sending.making import BODY, parcel
 
 
 def run_command(*argv: str, timeout_s: float = 20, body: str = BODY) -> str:
@@ -122,199 +102,6 @@ def test_what_a_command_leaves_behind_does_not_hold_us():
 def test_a_command_that_is_killed_by_others_may_have_sent():
     with pytest.raises(Doubtful, match="SIGKILL"):
         shell("kill -9 $$")
-
-
-# webhooks
-
-
-def post(url: str, timeout_s: float = 20, **settings) -> str:
-    settings.setdefault("allow_lan", True)
-    return webhook.send(parcel(), WebhookSettings(url=url, **settings), timeout_s)
-
-
-def test_a_webhook_gets_json_a_key_and_a_signature_it_can_check(receiver):
-    credentials.store("HOOK_SECRET", "a-shared-secret")
-
-    assert post(f"{receiver.url}?a=1", secret="HOOK_SECRET") == "thanks"
-    ((headers, body),) = receiver.got
-    assert receiver.paths == ["/hook?a=1"]
-    assert json.loads(body) == parcel().facts() | {"created_at": json.loads(body)["created_at"]}
-    assert headers["Idempotency-Key"] == headers["webhook-id"] == "k" * 32
-    assert headers["Host"] == f"127.0.0.1:{receiver.port}"
-    assert abs(int(headers["webhook-timestamp"]) - clock.now().timestamp()) < 60
-    signed = f"{'k' * 32}.{headers['webhook-timestamp']}.".encode() + body
-    wanted = hmac.new(b"a-shared-secret", signed, hashlib.sha256).digest()
-    assert headers["webhook-signature"] == f"v1,{base64.b64encode(wanted).decode()}"
-
-
-def test_a_signing_secret_may_be_written_as_the_standard_does():
-    """The example of the Standard Webhooks specification's own libraries."""
-    secret = "whsec_" + base64.b64encode(b"plain bytes").decode()
-    signed = webhook.signature("id", 1, b"body", secret)["webhook-signature"]
-
-    assert signed == webhook.signature("id", 1, b"body", "plain bytes")["webhook-signature"]
-
-
-def test_an_unsigned_webhook_has_no_signature(receiver):
-    post(receiver.url)
-
-    assert "webhook-signature" not in receiver.got[0][0]
-
-
-def test_an_url_that_is_a_secret_is_in_no_message(receiver):
-    credentials.store("HOOK_URL", f"{receiver.url}/s3cr3t-path")
-    settings = WebhookSettings(url_secret="HOOK_URL", allow_lan=True)
-    webhook.send(parcel(), settings, 20)
-    assert receiver.paths == ["/hook/s3cr3t-path"]
-
-    credentials.store("HOOK_URL", "http://127.0.0.1:1/s3cr3t-path")
-    with pytest.raises(Failed) as failed:
-        webhook.send(parcel(), settings, 20)
-    assert "s3cr3t" not in str(failed.value)
-
-
-@pytest.mark.parametrize(
-    ("status", "lasting"), [(500, False), (503, False), (429, False), (400, True), (410, True)]
-)
-def test_an_answer_that_is_no_yes_is_a_failure(receiver, status, lasting):
-    receiver.status = status
-
-    with pytest.raises(Failed, match=f"answered {status}") as failed:
-        post(receiver.url)
-    assert failed.value.lasting is lasting
-    assert failed.value.output == "thanks"
-
-
-def test_a_redirect_is_not_followed(receiver):
-    receiver.status, receiver.headers = 307, {"Location": receiver.url}
-
-    with pytest.raises(Failed, match="redirects"):
-        post(receiver.url)
-    assert len(receiver.got) == 1
-
-
-def test_a_receiver_that_says_nothing_has_its_time_and_no_more(receiver):
-    receiver.hold.clear()
-    started = time.monotonic()
-
-    with pytest.raises(Failed, match="no answer within 1 s"):
-        post(receiver.url, timeout_s=1)
-    assert time.monotonic() - started < 15
-
-
-def test_a_receiver_that_drips_has_no_more_time():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def drip() -> None:
-            connection, _ = server.accept()
-            with connection:
-                for char in "HTTP/1.1 200 OK\r\nX-A: " + "a" * 200:
-                    try:
-                        connection.sendall(char.encode())
-                    except OSError:
-                        return
-                    time.sleep(0.1)
-
-        thread = threading.Thread(target=drip)
-        thread.start()
-        with pytest.raises(Failed, match="no answer within 1 s"):
-            post(f"http://127.0.0.1:{server.getsockname()[1]}/", timeout_s=1)
-        thread.join()
-
-
-def test_an_endless_answer_is_cut(receiver):
-    receiver.body = b"x" * 5_000_000
-
-    assert OUTPUT_MAX <= len(post(receiver.url)) < 1_000_000
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "http://no-such-host.invalid/"])
-def test_a_receiver_that_cannot_be_reached_is_tried_again(url):
-    with pytest.raises(Failed, match="could not be asked") as failed:
-        post(url)
-    assert not failed.value.lasting
-
-
-def test_a_private_address_is_asked_only_when_that_was_allowed(receiver):
-    for host in ("127.0.0.1", "localhost"):
-        with pytest.raises(Failed, match=r"not public; --allow-lan") as failed:
-            post(f"http://{host}:{receiver.port}/", allow_lan=False)
-        assert failed.value.lasting
-    assert receiver.got == []
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "127.0.0.1", "0.0.0.0",  # noqa: S104
-        "100.64.0.1", "::1", "fe80::1%eth0", "fd00::1", "::ffff:10.0.0.1", "::ffff:127.0.0.1",
-        "64:ff9b::a00:1", "2002:a00:1::", "224.0.0.1", "ff02::1",
-    ],
-)  # fmt: skip
-def test_no_spelling_of_a_private_address_is_public(address):
-    assert not webhook.may_ask(address, allow_lan=False)
-
-
-@pytest.mark.parametrize(
-    ("address", "may"),
-    [
-        ("10.0.0.1", True), ("127.0.0.1", True), ("fd00::1", True), ("8.8.8.8", True),
-        ("169.254.169.254", False), ("::ffff:169.254.169.254", False), ("fe80::1%1", False),
-        ("0.0.0.0", False), ("::", False), ("224.0.0.1", False),  # noqa: S104
-    ],
-)  # fmt: skip
-def test_where_private_addresses_are_allowed_link_local_ones_are_not(address, may):
-    assert webhook.may_ask(address, allow_lan=True) is may
-
-
-def test_a_name_with_one_private_address_is_refused_whole(monkeypatch):
-    async def both(self, host, port, **_):
-        return [(2, 1, 6, "", ("8.8.8.8", port)), (2, 1, 6, "", ("10.0.0.1", port))]
-
-    monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", both)
-    with pytest.raises(Failed, match=r"10\.0\.0\.1"):
-        post("http://example.com/", allow_lan=False)
-
-
-def test_the_address_that_was_checked_is_the_one_that_is_asked(receiver, monkeypatch):
-    """A name that answers differently the second time leads nowhere else."""
-    asked = []
-
-    async def once(self, host, port, **_):
-        asked.append(host)
-        return [(2, 1, 6, "", ("127.0.0.1" if len(asked) == 1 else "10.0.0.1", port))]
-
-    monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", once)
-    post(f"http://hook.example:{receiver.port}/x")
-    assert receiver.got[0][0]["Host"] == f"hook.example:{receiver.port}"
-    assert asked[0] == "hook.example"
-    assert "hook.example" not in asked[1:]
-
-
-def test_proxies_of_the_environment_are_not_used(receiver, monkeypatch):
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")
-
-    assert post(receiver.url) == "thanks"
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "ftp://h/",
-        "h/x",
-        "http://",
-        "http://u:p@h/",
-        "http://h:99999/",
-        "http://h/ x",
-        "http://[::1",
-    ],
-)
-def test_what_is_no_url_to_post_to_is_refused(url):
-    with pytest.raises(Refusal):
-        WebhookSettings(url=url).check()
-    with pytest.raises(Failed):
-        post(url)
 
 
 # files
