@@ -7,9 +7,11 @@ conditional UPDATE or one unique row, so a slot is started once.
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cronsim import CronSimError
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -26,6 +28,7 @@ from runs.refusal import Refusal
 
 RING_AGAIN_S = 90.0  # a process that was told and did not come is not waited for any longer
 
+log = logging.getLogger(__name__)
 W = Wakeup.Outcome
 Ring = Callable[[Wakeup], None]
 
@@ -68,8 +71,13 @@ def end_lost(watcher: Watcher | None = None, console: Console | None = None) -> 
 def _recover(done: Ticked, watcher: Watcher | None, console: Console) -> None:
     for wakeup in Wakeup.objects.filter(state=Wakeup.State.RUNNING).select_related("run"):
         lost = watcher.is_lost(wakeup) if watcher else owner_is(wakeup.lease_owner) == "gone"
-        if lost and wakeups.recover(wakeup, console) is not None:
-            done.recovered.append(wakeup.pk)
+        try:
+            if lost and wakeups.recover(wakeup, console) is not None:
+                done.recovered.append(wakeup.pk)
+        except Exception as exc:
+            # one that cannot be ended must not keep the others from being looked at
+            log.exception("wakeup %s is lost and could not be ended", wakeup.pk)
+            done.troubles.append(f"wakeup {wakeup.pk} is lost and could not be ended: {exc}")
 
 
 # -- slots become rows ----------------------------------------------------------------------------
@@ -78,7 +86,8 @@ def plan(done: Ticked, now: dt.datetime) -> None:
     for schedule in _to_plan(now):
         try:
             _plan_one(done, schedule, now)
-        except Refusal as exc:  # a zone this host no longer knows
+        except (Refusal, CronSimError, ValueError, OverflowError) as exc:
+            # a zone this host no longer knows, an expression of another version
             _broken(done, schedule, str(exc))
 
 

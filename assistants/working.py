@@ -16,6 +16,7 @@ from runs.models import Run
 TICK, WAKE, DELIVER = (f"assistants.working.{name}" for name in ("tick", "wake", "deliver"))
 CLOCK_STOPPED_S = 180.0  # without a look for so long the control cluster hangs
 UNHEARD_S = 120.0  # a bell that nobody heard for so long, with room for it: the cluster hangs
+BELLS_ENOUGH = 4  # looks that wait already; more would only pile up
 
 _watcher = Watcher()
 
@@ -103,7 +104,7 @@ def nudge() -> bool:
     """Ring for a look now if something is due: the clock in the queue is a slow one."""
     try:
         wanted = ticking.is_wanted() or _somebody_died()
-        if wanted:
+        if wanted and queue.waiting(queue.CONTROL) < BELLS_ENOUGH:
             queue.ring(TICK, 0)
     except DatabaseError:
         return False  # locked or full: the next second is another try

@@ -269,6 +269,39 @@ def test_a_look_ends_what_a_dead_process_left_and_starts_it_again(runs: Runs, tm
 
 
 @pytest.mark.usefixtures("memory", "runs")
+def test_a_lost_one_that_cannot_be_ended_keeps_nobody_else_waiting(tmp_path: Path, monkeypatch):
+    first = make_wakeup(assistant_in(tmp_path), state="running", lease_owner=_gone())
+    second = make_wakeup(assistant_in(tmp_path, name="other"), state="running", lease_owner=_gone())
+    real = ticking.wakeups.recover
+
+    def recover(wakeup: Wakeup, console: object) -> Wakeup | None:
+        if wakeup.pk == first.pk:
+            raise RuntimeError("no")
+        return real(wakeup)
+
+    monkeypatch.setattr(ticking.wakeups, "recover", recover)
+    due()
+
+    done, rung = tick()
+
+    assert done.recovered == [second.pk]
+    assert len(done.troubles) == 1
+    assert len(rung) == 2  # the slot that came, and the second try
+
+
+def test_an_expression_that_cannot_be_read_any_more_delays_nobody():
+    bad, good = due(every_s=None, cron="61 * * * *"), due()
+
+    done, rung = tick()
+
+    assert [Wakeup.objects.get(pk=pk).schedule for pk in rung] == [good]
+    assert (
+        "its schedule cannot be used" in Assistant.objects.get(pk=bad.assistant_id).disabled_reason
+    )
+    assert len(done.troubles) == 1
+
+
+@pytest.mark.usefixtures("memory", "runs")
 def test_a_living_process_is_never_taken_for_lost(tmp_path: Path):
     from runs import lease
 

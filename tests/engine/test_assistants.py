@@ -173,3 +173,22 @@ def test_serve_wakes_what_comes_due_and_ends_on_a_signal(home: Home):
     assert done.code == 0
     assert "daily: succeeded" in done.out
     home.made.nothing_left(within_s=5)
+
+
+def test_killed_in_its_gate_it_comes_again_and_nothing_is_lost(home: Home):
+    place = home.add("daily", reporting("second try"))
+    gate = place / "gate"
+    gate.write_text("#!/bin/sh\n[ -e killed ] && exit 0\ntouch killed\nkill -9 $PPID\n")
+    gate.chmod(0o755)
+    home.change("UPDATE assistants_assistant SET config = json_set(config, '$.gate', 'gate')")
+    assert home.made.sanduk("tell", "daily", "# hello").code == 0
+    home.due("daily")
+
+    assert home.tick().code == 0
+    assert outcomes(home) == [("schedule", "running")]
+    assert home.waiting_messages() == ["# hello"]
+    assert home.tick().code == 0
+
+    assert outcomes(home) == [("schedule", "interrupted"), ("again", "succeeded")]
+    assert [item["body"] for item in home.items()] == ["second try"]
+    assert home.waiting_messages() == []
