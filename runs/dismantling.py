@@ -22,7 +22,7 @@ from runs.reconcile import Reconciled, sweep
 STATE = (
     "sanduk.sqlite3", "sanduk.sqlite3-wal", "sanduk.sqlite3-shm", "secret_key", "credentials",
     "credentials.lock", "install-id", "runs", "memory", "repos", "engines", "locks", "schema",
-    "schema.lock", "retention",
+    "schema.lock", "retention", "cache", "pulse", "audit-head", "audit-head.lock",
 )  # fmt: skip
 
 
