@@ -1,0 +1,145 @@
+"""A real assistant for minutes, its worker killed twice: everything accounted for, nothing doubled.
+
+SANDUK_TEST_MINUTES says for how long; three unless it is set.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import re
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+
+import pytest
+
+from tests.engine.assistants import Home
+from tests.engine.running import Going, Installation, eventually
+
+MINUTES = int(os.environ.get("SANDUK_TEST_MINUTES", "3"))
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(MINUTES * 60 + 300)]
+
+# what follows the brief, the messages, is what this reads on its standard input
+BRIEF = r"""
+echo '{"type": "text", "text": "ready"}'; sleep 3
+exec python3 -c '
+import json, re, sys
+words = re.findall(r"^question-\d+$", sys.stdin.read(), re.M)
+open("REPORT.md", "w").write(" ".join(words) or "nothing new")
+open("memory.txt", "a").write(" ".join(words) + "\n")
+print(json.dumps({"type": "result", "ok": True, "text": "done"}))
+' <<'NO_MORE_MESSAGES'
+"""
+
+
+@pytest.fixture
+def received() -> Iterator[tuple[str, list[str]]]:
+    """The address of a receiver on loopback, and the idempotency keys it was given."""
+    keys: list[str] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            keys.append(self.headers["Idempotency-Key"])
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/hook", keys
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def begin(home: Home) -> Going:
+    return home.made.start("worker").until("the worker is up")
+
+
+def approve_all(home: Home) -> None:
+    pending = [str(item["id"]) for item in home.items() if item["state"] == "pending"]
+    if pending:
+        done = home.made.sanduk("approve", *pending)
+        assert done.code == 0, done
+
+
+def moment(text: str) -> dt.datetime:
+    return dt.datetime.fromisoformat(text)
+
+
+def test_every_slot_message_and_item_is_accounted_for_once(docker: Installation, received):
+    home, (address, keys) = Home(docker), received
+    home.add("daily", BRIEF, every="1m")
+    sent = docker.ground / "sent"
+    program = docker.ground / "send"
+    program.write_text(f'#!/bin/sh\necho "$SANDUK_DELIVERY_ID" >> {sent}\n')
+    program.chmod(0o755)
+    for words in (
+        ("hook", "--webhook", address, "--allow-lan"),
+        ("log", "--command", str(program)),
+    ):
+        done = docker.sanduk("destination", "add", *words, "--for", "daily")
+        assert done.code == 0, done
+
+    worker = begin(home)
+    began, asked, kills = time.monotonic(), 0, 0
+    while (passed := time.monotonic() - began) < MINUTES * 60:
+        if asked <= passed // 20:
+            asked += 1
+            assert docker.sanduk("tell", "daily", f"question-{asked}").code == 0
+        approve_all(home)
+        if kills < 2 and passed > (kills + 1) * MINUTES * 20:
+            kills += 1
+            worker.signal(signal.SIGKILL).end()
+            worker = begin(home)
+        time.sleep(2)
+    eventually(lambda: home.waiting_messages() == [], 120)
+    approve_all(home)
+    eventually(lambda: {item["state"] for item in home.items()} == {"delivered"}, 120)
+    assert worker.signal(signal.SIGTERM).end(limit_s=120).code == 0
+
+    assert kills == 2
+    _slots_are_whole(home)
+    answered = Counter(re.findall(r"question-\d+", " ".join(i["body"] for i in home.items())))
+    assert answered == {f"question-{number}": 1 for number in range(1, asked + 1)}
+    assert len(keys) == len(set(keys)) == len(home.items())
+    lines = sent.read_text().split()
+    assert len(lines) == len(set(lines)) == len(home.items())
+    _memory_is_whole(home)
+    docker.nothing_left(within_s=5)
+
+
+def _slots_are_whole(home: Home) -> None:
+    """One row for each minute from the first to the last; each ended, or waits for its time."""
+    slots = sorted(moment(r["planned_at"]) for r in home.wakeups() if r["trigger"] == "schedule")
+    apart = {(later - earlier).total_seconds() for earlier, later in pairwise(slots)}
+    assert apart == {60.0}, [(r["planned_at"], r["outcome"]) for r in home.wakeups()]
+    assert len(slots) >= MINUTES - 1
+    allowed = {"succeeded", "interrupted", "overlap", "missed", ""}
+    assert {row["outcome"] for row in home.wakeups()} <= allowed
+    good = [row for row in home.wakeups() if row["outcome"] == "succeeded"]
+    assert len(good) == len(home.items()) >= MINUTES - 1
+
+
+def _memory_is_whole(home: Home) -> None:
+    """A snapshot before and after each wakeup that ran; each success is a line more."""
+    found = home.rows("SELECT wakeup_id, moment, digest FROM assistants_memorysnapshot")
+    for row in home.wakeups():
+        if row["outcome"] != "succeeded":
+            continue
+        mine = {each["moment"]: each["digest"] for each in found if each["wakeup_id"] == row["id"]}
+        assert set(mine) == {"before", "after"}
+        assert mine["before"] != mine["after"]
+    shown = home.made.sanduk("memory", "daily", "log", "--json")
+    assert shown.code == 0, shown
+    assert len(json.loads(shown.out)) >= 2
