@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from runs.refusal import Refusal
@@ -43,26 +44,47 @@ def check_pattern(text: str) -> str:
     return text
 
 
-def found(root: Path, patterns: Sequence[str]) -> tuple[str, ...]:
-    """What the patterns match below `root`, as paths from there; of a directory only itself.
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Args:
+    paths: what is covered, as paths from the workspace; of a directory only itself.
+    idle: patterns that matched nothing.
+    """
+
+    paths: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+
+
+def found(root: Path, patterns: Sequence[str]) -> Hidden:
+    """What the patterns match below `root`.
 
     A pattern without a slash matches names at any depth; with one it matches from the root, where
     `*` stands for one name or a part of it and `**` for any number of directories.
 
     Raises Refusal when it cannot be said, or is too much.
     """
-    wanted = [_compiled(pattern) for pattern in patterns]
+    wanted = {pattern: _compiled(pattern) for pattern in patterns}
+    idle = set(patterns)
     hidden: set[str] = set()
-    if not wanted:
-        return ()
+    if not wanted or not root.is_dir():
+        return Hidden(idle=tuple(dict.fromkeys(patterns)))
     for path in _below(root):
-        if any(pattern.fullmatch(path) for pattern in wanted):
+        matching = {pattern for pattern, each in wanted.items() if each.fullmatch(path)}
+        if matching:
+            idle -= matching
             hidden |= _real(root, path)
         if len(hidden) > MOST_HIDDEN:
             raise Refusal(
                 f"--hide matches more than {MOST_HIDDEN} files in {root}; hide their directory"
             )
-    return tuple(sorted(path for path in hidden if not _covered(path, hidden)))
+    covered = tuple(sorted(path for path in hidden if not _covered(path, hidden)))
+    for path in covered:
+        if any(ord(c) < 0x20 or c == "\x7f" for c in path):
+            raise Refusal(
+                f"--hide matches {visible(path)}, and no engine can cover a name with control "
+                "characters: rename it, or hide its directory"
+            )
+    return Hidden(covered, tuple(each for each in dict.fromkeys(patterns) if each in idle))
 
 
 def usual_secrets(root: Path, hidden: Iterable[str]) -> list[str]:

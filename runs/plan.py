@@ -66,7 +66,7 @@ class Plan:
     link_image: Image | None
     workspace: Workspace
     mounts: tuple[Mount, ...]
-    hidden: tuple[str, ...]  # paths in the workspace that the agent sees empty
+    hidden: hiding.Hidden  # what of the workspace the agent sees empty
     task: str
     policy: Policy | None
     egress: EgressRules | None
@@ -132,7 +132,7 @@ def make_plan(order: Order) -> Plan:
         link_image=from_recipe(LINK_RECIPE)[1] if order.relayed else None,
         workspace=place,
         mounts=lent,
-        hidden=() if place.created else hiding.found(place.path, patterns),
+        hidden=hiding.found(place.path, patterns),
         task=task,
         policy=rules.policy(order, provider) if order.relayed and provider else None,
         egress=rules.egress(order, provider) if order.relayed and provider else None,
@@ -190,6 +190,8 @@ def _check_text(order: Order) -> None:
         raise Refusal("the task is empty")
     if "\0" in order.task:
         raise Refusal("the task holds a NUL byte; is it a text?")
+    if any(ord(c) < 0x20 or c == "\x7f" for c in order.model):
+        raise Refusal("--model holds a line break or another control character")
     try:
         # what was typed in another encoding arrives as lone surrogates, which no column takes
         msgspec.json.encode(order)
@@ -309,7 +311,17 @@ def _check_resources(order: Order) -> None:
         raise Refusal("--max-turns must be at least 1")
 
 
+# variables an agent's process needs as they are
+_NEEDED = frozenset({"PATH", "HOME", "USER", "SHELL", "PWD", "LANG", "TERM", "TMPDIR", "ENV"})
+
+
 def _check_environment(order: Order) -> None:
+    for flag, name in (
+        ("--agent-key-env", order.agent_key_env),
+        ("--agent-base-url-env", order.agent_base_url_env),
+    ):
+        if name in _NEEDED or name.startswith("LD_"):
+            raise Refusal(f"{flag} {name} would take a variable away that every program needs")
     for name in (*order.env, *order.env_names):
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             raise Refusal(f"--env {name!r} is no variable name")

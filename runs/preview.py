@@ -35,7 +35,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
             {"source": each.source, "target": each.target, "read_only": each.read_only}
             for each in plan.mounts
         ],
-        "hidden": list(plan.hidden),
+        "hidden": list(plan.hidden.paths),
         "limits": {
             "cpus": order.cpus,
             "host_cpus": os.cpu_count(),

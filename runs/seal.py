@@ -366,3 +366,13 @@ def with_namespace_check(certificate: Certificate) -> Certificate:
     """The certificate, now that the agent was seen in the probed namespace."""
     check = Check("namespace", "closed", "the agent runs in the network namespace that was probed")
     return replace(certificate, checks=(*certificate.checks, check))
+
+
+def namespace_checked(certificate: Certificate) -> Certificate:
+    """The certificate of a run that went on: a namespace that was not seen leaves a doubt."""
+    if any(check.name == "namespace" for check in certificate.checks):
+        return certificate
+    sentence = "the agent's network namespace could not be looked at while it ran"
+    return replace(
+        certificate, checks=(*certificate.checks, Check("namespace", "unknown", sentence))
+    )

@@ -134,7 +134,10 @@ class Starting:
         stdin = f"{launch.before_task}{self.plan.task}" if task_on_stdin else None
         files = self._files(facts, launch.env, stdin)
         place = self.plan.workspace.path
-        if seen := await asyncio.to_thread(hiding.usual_secrets, place, self.plan.hidden):
+        for pattern in self.plan.hidden.idle:
+            if pattern in self.plan.order.hide:  # SANDUK_HIDE is for every run, whatever it has
+                self._step(f"--hide {pattern}: nothing matches")
+        if seen := await asyncio.to_thread(hiding.usual_secrets, place, self.plan.hidden.paths):
             self._step(hiding.warning(seen))
         return await self._holdings.create(self._spec(facts, launch.argv, files, network))
 
@@ -263,7 +266,7 @@ class Starting:
             stdin=stdin,
             entry=box.SHELL if order.shell else box.ENTRY,
         )
-        files = (*files, *private.covers(str(place.path), self.plan.hidden))
+        files = (*files, *private.covers(str(place.path), self.plan.hidden.paths))
         has_network = order.mode != "sealed" and not order.no_network
         return files if has_network else (*files, *private.network_files())
 

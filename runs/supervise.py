@@ -46,7 +46,8 @@ T = TypeVar("T")
 STOP_GRACE_S = 10
 SHELL_GRACE_S = 1  # an interactive shell does not heed a TERM
 DRAIN_S = 5.0
-NAMESPACE_PAUSE_S, NAMESPACE_LOOKS = 0.4, 5
+# early for an agent that ends at once, then for one whose container takes long to start
+NAMESPACE_LOOKS_S = (0.03, 0.05, 0.1, 0.2, 0.4, 0.4, 0.8, 0.8)
 
 
 class Halted(Exception):
@@ -220,6 +221,8 @@ class Supervision:
 
     def _certificate(self) -> dict[str, Any]:
         found = self._starting.certificate if self._starting else None
+        if found and self._following.started:
+            found = seal.namespace_checked(found)
         return found.as_stored() if found else {}
 
     def _collect_report(self) -> report.Report:
@@ -292,8 +295,8 @@ class Supervision:
 
     async def _same_namespace(self, starting: Starting) -> None:
         """Compare the agent's network namespace with the probed one, from the host."""
-        for _ in range(NAMESPACE_LOOKS):
-            await asyncio.sleep(NAMESPACE_PAUSE_S)
+        for pause_s in NAMESPACE_LOOKS_S:
+            await asyncio.sleep(pause_s)
             state = await self._following.state(self._container)
             if state is None or starting.certificate is None or state.status == "exited":
                 return

@@ -31,6 +31,22 @@ def test_an_agent_that_says_so_and_exits_with_0_has_succeeded(installation: Inst
     installation.nothing_left()
 
 
+@pytest.mark.usefixtures("needs_root")
+@pytest.mark.parametrize("wait", ["", "sleep 0.3; "])
+def test_the_namespace_of_an_agent_that_ends_soon_is_not_passed_over(
+    docker: Installation, wait: str
+):
+    docker.run(f"{wait}{DONE}")
+    (verdict,) = [
+        check["verdict"]
+        for check in docker.show()["certificate"]["checks"]
+        if check["name"] == "namespace"
+    ]
+
+    assert verdict in ("closed", "unknown")
+    assert verdict == "closed" or not wait, "a third of a second is time enough to look"
+
+
 def test_without_a_terminal_record_a_clean_exit_is_a_failure(docker: Installation):
     done = docker.run("echo working; exit 0")
 

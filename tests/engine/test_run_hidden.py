@@ -57,10 +57,13 @@ def test_without_hiding_the_same_script_finds_them_and_a_word_of_warning_is_said
     docker: Installation,
 ):
     filled(docker)
-    done = docker.sanduk(*docker.words(f"cat .env secrets/inside > said; {DONE}"))
+    script = f"cat .env secrets/inside > said; {DONE}"
+    done = docker.sanduk(*docker.words(script, "--hide", "nope"), SANDUK_HIDE="*.pem")
 
     assert (docker.work / "said").read_text() == "s3crets3cret"
     assert "the agent can read .env, odd, name.key, config/.env; --hide .env would" in done.err
+    assert "--hide nope: nothing matches" in done.err
+    assert "pem" not in done.err
 
 
 def test_a_setting_hides_in_every_run_and_no_flag_takes_it_back(docker: Installation):

@@ -47,7 +47,7 @@ def tree(tmp_path: Path) -> Path:
     ],
 )
 def test_a_pattern_matches_names_anywhere_or_a_path(tree: Path, patterns, hidden):
-    assert found(tree, patterns) == hidden
+    assert found(tree, patterns).paths == hidden
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_link_hides_what_it_leads_to_in_the_workspace(tree: Path):
     (tree / "self").symlink_to("self")
     (tree / "top").symlink_to(".")
 
-    assert found(tree, ["token", "outside", "nowhere", "self", "top"]) == ("config/prod.key",)
+    assert found(tree, ["token", "outside", "nowhere", "self", "top"]).paths == ("config/prod.key",)
 
 
 def test_a_linked_directory_is_not_walked_into(tree: Path, tmp_path_factory):
@@ -74,14 +74,30 @@ def test_a_linked_directory_is_not_walked_into(tree: Path, tmp_path_factory):
     (elsewhere / ".env").write_text("s3cret")
     (tree / "there").symlink_to(elsewhere)
 
-    assert found(tree, [".env"]) == (".env", "config/.env")
+    assert found(tree, [".env"]).paths == (".env", "config/.env")
 
 
 def test_names_in_odd_bytes_are_matched(tree: Path):
     name = os.fsdecode(b"\xff.key")
     (tree / name).write_text("s3cret")
 
-    assert name in found(tree, ["*.key"])
+    assert name in found(tree, ["*.key"]).paths
+
+
+def test_a_pattern_that_matches_nothing_is_told_apart(tree: Path):
+    seen = found(tree, ["secrets", "one", "nope", "*.pem", "nope"])
+
+    assert (seen.paths, seen.idle) == (("secrets", "x/secrets"), ("nope", "*.pem"))
+    assert found(tree / "gone", [".env"]).idle == (".env",)
+
+
+def test_a_name_that_no_engine_can_cover_is_refused_with_what_would_do(tree: Path):
+    (tree / "config" / "new\nline.key").write_text("s3cret")
+    with pytest.raises(Refusal, match=r"--hide matches config/new.*hide its directory") as refusal:
+        found(tree, ["*.key"])
+
+    assert "\n" not in str(refusal.value)
+    assert found(tree, ["*.key", "config"]).paths == ("config",)
 
 
 def test_too_many_matches_are_refused_with_what_would_do(tree: Path, monkeypatch):
@@ -101,10 +117,10 @@ def test_usual_secrets_that_are_not_hidden_are_named(tree: Path):
     (tree / ".ssh" / "id_rsa").write_text("s3cret")
     (tree / "node_modules" / "p").mkdir(parents=True)
     (tree / "node_modules" / "p" / ".env").write_text("x")
-    seen = usual_secrets(tree, found(tree, ["config/.env"]))
+    seen = usual_secrets(tree, found(tree, ["config/.env"]).paths)
 
     assert sorted(seen) == [".env", ".ssh", "config/prod.key"]
-    assert usual_secrets(tree, found(tree, [".env", ".ssh", "config"])) == []
+    assert usual_secrets(tree, found(tree, [".env", ".ssh", "config"]).paths) == []
 
 
 def test_looking_for_usual_secrets_ends_early_in_a_large_tree(tree: Path, monkeypatch):

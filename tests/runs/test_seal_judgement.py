@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.seal import ProbeFailed, judge, read_probe, with_door, with_sockets
+from runs.seal import (
+    ProbeFailed,
+    judge,
+    namespace_checked,
+    read_probe,
+    with_door,
+    with_namespace_check,
+    with_sockets,
+)
 
 CLOSED: dict[str, Any] = {
     "interfaces": [{"name": "lo", "up": True, "addresses": ["127.0.0.1", "::1"]}],
@@ -62,6 +70,15 @@ def test_an_egress_door_is_in_the_first_sentence(hosts, warn_only, words):
     assert certificate.holes == ()
     assert certificate.as_stored()["door"] == certificate.door
     assert ("egress", "open") in [(c.name, c.verdict) for c in certificate.checks]
+
+
+def test_an_agent_whose_namespace_was_not_seen_leaves_a_doubt():
+    judged = judge(probe(), mode="sealed")
+    seen, unseen = namespace_checked(with_namespace_check(judged)), namespace_checked(judged)
+
+    assert seen.headline == "sealed: nothing answers but the relay"
+    assert (unseen.checks[-1].name, unseen.checks[-1].verdict) == ("namespace", "unknown")
+    assert unseen.headline.endswith(f"; 1 of {len(unseen.checks)} checks could not be made")
 
 
 def test_every_gap_is_in_the_first_sentence():

@@ -18,26 +18,40 @@ WORD = "destroy"
 
 class Command(SandukCommand):
     help = (
-        "Remove the containers, networks and images of this installation and, only when the word "
-        "is typed, its records, reports and keys. Workdirs stay."
+        "Remove the containers, networks and images of this installation, on every engine its runs "
+        "used (and that of --runtime), and, only when the word is typed, its records, reports and "
+        "keys. Workdirs stay."
     )
-    examples = ("destroy", "destroy --runtime podman")
+    examples = ("destroy", "destroy --without my_package:Engine")
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_engine_flags(parser)
+        parser.add_argument(
+            "--without",
+            action="append",
+            default=[],
+            metavar="ENGINE",
+            help="leave out an engine of earlier runs that is not there any more; repeatable",
+        )
 
     def act(self, **options: Any) -> int:
         live = Run.objects.live().count()
         if live:
             raise Refusal(f"{live} live run(s): wait for them, or end them with sanduk clean --all")
         chosen = options["runtime"] or settings.SANDUK_RUNTIME
-        done = dismantling.clear_engines(dismantling.engines_used(chosen))
+        used = dismantling.engines_used(chosen)
+        if unused := sorted(set(options["without"]) - set(used)):
+            raise Refusal(f"--without {unused[0]}: the engines are {', '.join(used)}")
+        done = dismantling.clear_engines([name for name in used if name not in options["without"]])
         audit.record("destroy", "engines", removed=done.removed.total)
         for trouble in done.troubles:
             self.refuse(trouble)
         self.say(removed_in_words(done.removed))
         if done.troubles:
-            self.say("the records stay: without them nothing would know what is left there")
+            self.say(
+                "the records stay: without them nothing would know what is left there; an engine "
+                "that is gone for good is left out by --without ENGINE"
+            )
             return 2
         return self._state()
 

@@ -41,7 +41,7 @@ class Command(SandukCommand):
     examples = (
         "shell --agent pi --provider rehearsal",
         "shell --agent claude --no-network -w ~/code/app",
-        "shell -r link --no-network < commands.sh",
+        "shell --agent pi --no-network < commands.sh",
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -59,7 +59,10 @@ class Command(SandukCommand):
             headings = (*HEADINGS[:2], "MODEL", *HEADINGS[2:]) if options["models"] else HEADINGS
             self.print_table(headings, [_cells(row, options["models"]) for row in rows])
         else:
-            self.say(f"no model call went out since {first} (UTC)")
+            self.say(
+                f"no model call went out since {first} (UTC); the rehearsal model, which costs "
+                "nothing, is not counted"
+            )
         for each in compared:
             self.print(_sentence(each))
         return 0
