@@ -111,7 +111,7 @@ def test_the_engine_in_the_documentation_is_a_complete_one():
     example, _, _ = rest.partition("```")
     names: dict[str, object] = {}
     exec(compile(example, str(page), "exec"), names)  # noqa: S102
-    engine = names["Nerdctl"]
+    engine = names["Skiff"]
 
     assert isinstance(engine, type)
     assert isinstance(engine(), Engine)
