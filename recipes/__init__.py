@@ -4,7 +4,7 @@ A recipe is a JSON file. `load` resolves it, `render` turns it into a build cont
 names the image. Nothing here starts an engine or touches the network.
 """
 
-from recipes.catalog import kit_names, package_problems, recipe_names
+from recipes.catalog import kit_names, misnamed, package_problems, recipe_names
 from recipes.describing import kit_as_data, recipe_as_data
 from recipes.digest import image_tag
 from recipes.files import FileContent
@@ -26,6 +26,7 @@ __all__ = [
     "kit_names",
     "load",
     "load_kit",
+    "misnamed",
     "package_problems",
     "recipe_as_data",
     "recipe_names",

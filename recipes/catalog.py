@@ -102,6 +102,8 @@ def _find(kind: Kind, spec: str, relative_to: Path | None) -> Path:
         )
     if hits:
         return hits[0][1]
+    if os.path.lexists(own):
+        raise RecipeError(f"{kind} {spec}: {own} is no regular file")
     raise RecipeError(
         f"{kind} {spec}: there is none; known are {', '.join(_names(kind)) or 'none'}. "
         "A path needs a slash or the ending .json"
@@ -118,7 +120,10 @@ def _at_path(kind: Kind, spec: str, relative_to: Path | None) -> Path:
             raise RecipeError(f"recipe {spec}: this is a directory; name the recipe's .json file")
         path /= "kit.json"
     if "\0" in spec or not path.is_file():
-        raise RecipeError(f"{kind} {spec}: no such file")
+        there = "\0" not in spec and os.path.lexists(path)
+        raise RecipeError(
+            f"{kind} {spec}: {'this is no regular file' if there else 'no such file'}"
+        )
     if kind == "kit" and path.name != "kit.json":
         raise RecipeError(
             f"kit {spec}: a kit's file is called kit.json, in a directory of its name"
@@ -143,20 +148,37 @@ def _own(kind: Kind, name: str) -> Path:
 
 
 def _names(kind: Kind) -> tuple[str, ...]:
-    found: set[str] = set()
+    found = {point.name for point in _offered(kind)}
     for directory in (SHIPPED if kind == "recipe" else SHIPPED_KITS, user_directory(kind)):
-        try:
-            entries = list(directory.iterdir())
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise RecipeError(f"{directory}: {error.strerror}") from None
-        if kind == "recipe":
-            found.update(entry.stem for entry in entries if entry.suffix == ".json")
-        else:
-            found.update(entry.name for entry in entries if (entry / "kit.json").is_file())
-    found.update(point.name for point in _offered(kind))
+        found.update(name for name, _ in _held(kind, directory))
     return tuple(sorted(name for name in found if is_name(name)))
+
+
+def _held(kind: Kind, directory: Path) -> list[tuple[str, Path]]:
+    """What a directory holds, whether it can be used or not: the name and the file of each."""
+    try:
+        entries = list(directory.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise RecipeError(f"{directory}: {error.strerror}") from None
+    if kind == "recipe":
+        return [(entry.stem, entry) for entry in entries if entry.suffix == ".json"]
+    files = [(entry.name, entry / "kit.json") for entry in entries]
+    return [(name, file) for name, file in files if os.path.lexists(file)]
+
+
+def misnamed(kind: Kind) -> tuple[str, ...]:
+    """One sentence for each of the user's own files that has no name to be asked for by.
+
+    Raises:
+        RecipeError: their directory cannot be read.
+    """
+    return tuple(
+        f"{file}: {name!r} is no name: lower-case letters, digits and hyphens; rename it"
+        for name, file in sorted(_held(kind, user_directory(kind)))
+        if not is_name(name)
+    )
 
 
 def package_problems(kind: Kind) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
 import os
 import tempfile
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from recipes import catalog, edits
+from recipes import catalog, edits, strict_json
 from recipes.kits import read_kit
 from recipes.pins import exact_version, is_system_directory, section_problems
 from recipes.placed import Place
@@ -237,15 +236,15 @@ def _kit_of(entry: Any, where: Place) -> Path:
 
 def _read(path: Path) -> tuple[str, dict[str, Any]]:
     try:
-        text = path.read_bytes().decode()
-        document = json.loads(text)
+        data = path.read_bytes()
+        document = strict_json.decode(data)
     except OSError as error:
         raise RecipeError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise RecipeError(f"{path}: not valid JSON: {error}") from None
+    except ValueError as error:
+        raise RecipeError(f"{path}: {error}") from None
     if not isinstance(document, dict):
         raise RecipeError(f"{path}: $: expected object")
-    return text, document
+    return data.decode(), document
 
 
 def _refuse_shipped(path: Path) -> None:

@@ -7,7 +7,7 @@ load, so that they can be listed and mended; building them is refused here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import get_args
 
@@ -50,8 +50,13 @@ def refuse_unbuildable(recipe: Recipe) -> None:
 
 def lacking(recipe: Recipe) -> dict[Architecture, str]:
     """A sentence for each architecture that something is not to be had for."""
+    return lacking_of(every_section(recipe))
+
+
+def lacking_of(sections: Iterable[PlacedSection]) -> dict[Architecture, str]:
+    """As `lacking`, of some sections."""
     found: dict[Architecture, str] = {}
-    for placed in every_section(recipe):
+    for placed in sections:
         section = placed.section
         if not isinstance(section, Binary | Archive):
             continue

@@ -16,11 +16,12 @@ from msgspec import UNSET, Struct, UnsetType
 from recipes import catalog
 from recipes.files import MAX_FILE_BYTES
 from recipes.kits import Kit, load_kit, pinned_kit, refuse_together
-from recipes.placed import Place, PlacedSection, placed
-from recipes.schema import InstructionsText, RecipeError, RecipeFile, Removal, parse
+from recipes.placed import Place, PlacedSection, mending, placed
+from recipes.schema import InstructionsText, RecipeError, RecipeFile, Removal, UnpinnedKit, parse
 
 _Kind = Literal["value", "section", "kit", "env", "instructions"]
 _Key = tuple[_Kind, str]
+MAX_ANCESTRY = 32  # recipes of which each inherits the next
 _SCALARS = ("description", "agent", "base", "user", "home", "entrypoint")
 _REQUIRED = {"agent": "agent", "base": "from", "user": "user", "home": "home"} | {
     "entrypoint": "entrypoint"
@@ -112,6 +113,11 @@ def _layer(path: Path, chain: tuple[Path, ...], known: dict[Path, _Layer]) -> _L
         raise RecipeError(f"{path}: $.inherits: a cycle: {' -> '.join(names)}")
     if path in known:
         return known[path]
+    if len(chain) >= MAX_ANCESTRY:
+        raise RecipeError(
+            f"{chain[0]}: $.inherits: a chain of more than {MAX_ANCESTRY} recipes; "
+            "inherit one that is nearer to its end"
+        )
     recipe = read_recipe(path)
     parents = []
     for index, spec in enumerate(recipe.parents):
@@ -137,7 +143,10 @@ def read_recipe(path: Path) -> RecipeFile:
             data = file.read(MAX_FILE_BYTES)
     except OSError as error:
         raise RecipeError(f"{path}: {error.strerror}") from None
-    recipe = parse(data, str(path))
+    try:
+        recipe = parse(data, str(path))
+    except UnpinnedKit as error:
+        raise RecipeError(f"{error}; pin it with: sanduk {mending('kit pin', path)}") from None
     if recipe.name != path.stem:
         raise RecipeError(
             f"{path}: $.name: {recipe.name} is not the file's name; expected {path.stem}"

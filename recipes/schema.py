@@ -6,12 +6,13 @@ longer build (a version range, another registry) still parses; `recipes.pins` re
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+
+from recipes import strict_json
 
 # `$` also matches before a last newline in Python; the look-ahead forbids that, in any dialect.
 _END = r"$(?!\n)"
@@ -27,7 +28,7 @@ def _text(pattern: str, meaning: str) -> Meta:
 
 
 _A_NAME = re.compile("[a-z0-9]+(?:-+[a-z0-9]+)*")
-_File = TypeVar("_File")
+_File = TypeVar("_File", bound=Struct)
 Name = Annotated[str, _text(_A_NAME.pattern, "a name of lower-case letters, digits and hyphens")]
 SectionName = Annotated[
     str, _text("[A-Za-z0-9][A-Za-z0-9._-]*", "a name of letters, digits, dots, hyphens and _")
@@ -42,7 +43,17 @@ RelativePath = Annotated[
     str,
     _text(f"{_SEGMENT}(?:/{_SEGMENT})*", "a relative path without . or .. that stays below"),
 ]
-OneLine = Annotated[str, _text(r"[^\x00-\x08\x0a-\x1f\x7f]*", "text on a single line")]
+# No control characters, of C0 (but the tab) and C1, no ends of lines and nothing that turns the
+# direction of writing: what is shown is what is done.
+_TURNING = r"\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+OneLine = Annotated[
+    str,
+    _text(
+        rf"[^\x00-\x08\x0a-\x1f\x7f-\x9f{_TURNING}]*",
+        "text on a single line, without control characters",
+    ),
+]
+Description = Annotated[OneLine, Meta(max_length=500)]
 EnvName = Annotated[str, _text("[A-Za-z_][A-Za-z0-9_]*", "the name of a variable")]
 Sha256 = Annotated[str, _text("[0-9a-f]{64}", "a SHA-256 of 64 lower-case hex digits")]
 Url = Annotated[str, _text(r"https://[!-~]+", "an https:// address")]
@@ -75,9 +86,13 @@ class RecipeError(Exception):
     """A recipe that cannot be used; the text names the file, the place in it and what is wrong."""
 
 
+class UnpinnedKit(RecipeError):
+    """A recipe names a kit without its hash."""
+
+
 class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
     name: SectionName
-    description: OneLine = ""
+    description: Description = ""
 
 
 class Apt(_Section, frozen=True, tag="apt"):
@@ -223,7 +238,7 @@ class KitFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One kit.json as written."""
 
     name: Name
-    description: OneLine = ""
+    description: Description = ""
     tools: list[Section] = []
     skills: list[Annotated[Skill, _exactly_one(["path", "files"], ["name", "url", "sha256"])]] = []
     env: dict[EnvName, OneLine] = {}
@@ -238,7 +253,7 @@ class RecipeFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One recipe file as written, before inheritance."""
 
     name: Name
-    description: OneLine | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
     inherits: str | list[str] | UnsetType = UNSET
     agent: AgentName | UnsetType = UNSET
     base: ImageName | UnsetType = msgspec.field(name="from", default=UNSET)
@@ -285,16 +300,17 @@ def parse_kit(data: bytes, source: str) -> KitFile:
 
 def _read(data: bytes, source: str, kind: type[_File]) -> _File:
     try:
-        document = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_number)
+        document = strict_json.decode(data)
+    except ValueError as error:
+        raise RecipeError(f"{source}: {error}") from None
+    try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
-        raise RecipeError(f"{source}: {_plain(str(error))}") from None
-    except UnicodeDecodeError:
-        raise RecipeError(f"{source}: not UTF-8") from None
-    except RecursionError:
-        raise RecipeError(f"{source}: nested too deeply") from None
-    except ValueError as error:
-        raise RecipeError(f"{source}: not valid JSON: {error}") from None
+        path, text = _plain(str(error), document, kind)
+        refused = f"{source}: {path}: {text}"
+        if _A_PIN.fullmatch(path) and text == "object missing required field sha256":
+            raise UnpinnedKit(refused) from None
+        raise RecipeError(refused) from None
 
 
 def _check_unique(source: str, key: str, names: list[str]) -> None:
@@ -303,32 +319,53 @@ def _check_unique(source: str, key: str, names: list[str]) -> None:
             raise RecipeError(f"{source}: $.{key}[{index}].name: {name} is there twice")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r} is there twice")
-        found[key] = value
-    return found
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON number")
-
-
 _JSON_TYPES = {"array": "list", "str": "string", "int": "whole number", "bool": "true or false"}
 _AT = re.compile(r"(?P<text>.*?) - at (?P<key>`key` in )?`(?P<path>[^`]*)`", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
+_A_PIN = re.compile(r"\$\.kits\[\d+\]")
+_SHOWN_OF_ERROR = 400
 
 
-def _plain(error: str) -> str:
-    """msgspec's sentence with the path in front, in the words of JSON."""
+def _plain(error: str, document: Any, kind: type[Struct]) -> tuple[str, str]:
+    """Where msgspec's error is, and its sentence in the words of JSON."""
     match = _AT.fullmatch(error)
     text, path = (match["text"], match["path"]) if match else (error, "$")
     if match and match["key"]:
-        path += " (a key)"
+        path = f"{_with_key(path, '', error, document, kind)} (a key)"
+    elif "[...]" in path:
+        start, _, rest = path.partition("[...]")
+        path = _with_key(start, rest, error, document, kind)
     for pattern, meaning in _MEANINGS.items():
         text = text.replace(f"`str` matching regex {pattern!r}", meaning)
     text = re.sub(r"`(\w+)` of length >= 1", r"`\1` that is not empty", text)
+    text = re.sub(r"`str` of length <= (\d+)", r"a text of at most \1 characters", text)
     text = re.sub(r"`(array|str|int|bool)`", lambda found: _JSON_TYPES[found[1]], text)
     text = text.replace("`", "").replace("nvalid enum value", "nvalid value")
-    return f"{path}: {text[:1].lower()}{text[1:]}"
+    if len(text) > _SHOWN_OF_ERROR:
+        text = f"{text[:_SHOWN_OF_ERROR]}..."
+    return path, f"{text[:1].lower()}{text[1:]}"
+
+
+def _with_key(start: str, rest: str, error: str, document: Any, kind: type[Struct]) -> str:
+    """The path with the key that msgspec leaves out: found by halving the object it is in.
+
+    Args:
+        start: the path of that object.
+        rest: what follows the key.
+        document: read again, with ever fewer keys in that object, until one is left.
+    """
+    holder = document
+    for name, index in _STEP.findall(start):
+        holder = holder[name] if name else holder[int(index)]
+    keys = list(holder.items())
+    while len(keys) > 1:
+        half = keys[: len(keys) // 2]
+        holder.clear()
+        holder.update(half)
+        try:
+            msgspec.convert(document, kind)
+            found = False
+        except msgspec.ValidationError as again:
+            found = str(again) == error
+        keys = half if found else keys[len(half) :]
+    return strict_json.below(start, keys[0][0]) + rest

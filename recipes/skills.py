@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from recipes.files import FileContent
-from recipes.placed import Place
+from recipes.placed import Place, mending
 from recipes.schema import RecipeError, Skill
 
 MAIN = "SKILL.md"
@@ -56,9 +56,11 @@ def placed_skill(skill: Skill, where: Place) -> PlacedSkill:
     found = files_below(where.below(".path"), directory)
     at = where.below(".files")
     if missing := sorted(set(listed) - found):
-        raise RecipeError(f"{at}: {directory} has no file {missing[0]}")
+        raise RecipeError(f"{at}: {directory} has no file {missing[0]}{_repin(listed, found, at)}")
     if unlisted := sorted(found - set(listed)):
-        raise RecipeError(f"{at}: {directory}/{unlisted[0]} is there but not listed")
+        raise RecipeError(
+            f"{at}: {directory}/{unlisted[0]} is there but not listed{_repin(listed, found, at)}"
+        )
     if MAIN not in listed:
         raise RecipeError(f"{at}: a skill has a file {MAIN}")
     files: dict[str, FileContent] = {}
@@ -67,6 +69,13 @@ def placed_skill(skill: Skill, where: Place) -> PlacedSkill:
         at.check(f"{directory}/{name}", files[name].content, sha256)
     _check_main(files[MAIN].content, skill.key, f"{at}: {directory}/{MAIN}")
     return PlacedSkill(skill.key, files)
+
+
+def _repin(listed: Mapping[str, str], found: set[str], at: Place) -> str:
+    """The command that writes the list anew, where what is there can be a skill."""
+    if MAIN not in found or not found & set(listed):
+        return ""
+    return f"; look at what changed, then: sanduk {mending('kit pin', at.file)}"
 
 
 def files_below(where: Place, directory: str) -> set[str]:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from recipes import RecipeError, kit_names, load, load_kit, package_problems, recipe_names
+from recipes import (
+    RecipeError,
+    kit_names,
+    load,
+    load_kit,
+    misnamed,
+    package_problems,
+    recipe_names,
+)
 from recipes.catalog import find_kit
 from tests.recipes.conftest import Write, WriteKit
 
@@ -157,3 +166,45 @@ def test_a_broken_offer_is_refused_by_name(package: Package, code: str, sentence
     with pytest.raises(RecipeError, match="kit broken of package bad") as caught:
         load_kit("broken")
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "directory", "device"])
+def test_what_is_no_regular_file_is_listed_and_said_to_be_none(
+    config_home: Path, kind: str
+) -> None:
+    for file in (
+        config_home / "sanduk" / "recipes" / "odd.json",
+        config_home / "sanduk" / "kits" / "odd" / "kit.json",
+    ):
+        file.parent.mkdir(parents=True)
+        if kind == "link":
+            file.symlink_to("nowhere")
+        elif kind == "fifo":
+            os.mkfifo(file)
+        elif kind == "directory":
+            file.mkdir()
+        else:
+            file.symlink_to("/dev/null")
+        assert "odd" in (kit_names() if file.name == "kit.json" else recipe_names())
+        read = load_kit if file.name == "kit.json" else load
+        with pytest.raises(RecipeError, match=r"odd\.json is no regular|kit\.json is no regular"):
+            read("odd")
+        if kind != "directory":
+            with pytest.raises(RecipeError, match="this is no regular file"):
+                read(str(file))
+
+
+def test_a_file_whose_name_is_none_is_told(config_home: Path, write_kit: WriteKit) -> None:
+    recipes = config_home / "sanduk" / "recipes"
+    recipes.mkdir(parents=True)
+    for name in ("My Recipe.json", "fine.json", "notes.txt"):
+        (recipes / name).write_text("{}")
+    own(config_home, write_kit("Kit_A"))
+
+    assert misnamed("recipe") == (
+        f"{recipes}/My Recipe.json: 'My Recipe' is no name: "
+        "lower-case letters, digits and hyphens; rename it",
+    )
+    [said] = misnamed("kit")
+    assert said.startswith(f"{config_home}/sanduk/kits/Kit_A/kit.json: 'Kit_A' is no name")
+    assert "My Recipe" not in recipe_names()

@@ -32,6 +32,7 @@ def accepts(schema: Mapping[str, Any], value: Any, root: Mapping[str, Any]) -> b
         ),
         "enum": lambda values: value in values,
         "pattern": lambda text: not isinstance(value, str) or bool(re.search(text, value)),
+        "maxLength": lambda most: not isinstance(value, str) or len(value) <= most,
         "minItems": lambda least: not isinstance(value, list) or len(value) >= least,
         "minProperties": lambda least: not isinstance(value, dict) or len(value) >= least,
         "maxProperties": lambda most: not isinstance(value, dict) or len(value) <= most,
@@ -101,6 +102,9 @@ def test_the_schema_accepts_every_shipped_kit(path: Path) -> None:
         {"sections": [section(type="npm", install=["left-pad"])]},
         {"sections": [section(type="copy", **{"from": "/x", "to": "/x"})]},
         {"remove": {"sections": []}},
+        {"description": "d" * 501},
+        {"env": {"A": "\u202e"}},
+        {"env": {"A": "\x85"}},
     ],
 )
 def test_the_schema_refuses_what_the_parser_does(keys: dict[str, Any]) -> None:

@@ -39,9 +39,9 @@ def kit_refusal(**keys: Any) -> str:
         ({"egress": "yes"}, "$.egress: expected true or false, got string"),
         ({"hook": 1}, "$.hook: expected true or false, got whole number"),
         ({"provides": "x"}, "$.provides: expected list, got string"),
-        ({"agents": {"pi": {"setup": ["id"]}}}, "$.agents[...].setup[0]: expected list"),
-        ({"agents": {"pi": {"setup": [[]]}}}, "$.agents[...].setup[0]: expected list that is not"),
-        ({"agents": {"pi": {"run": []}}}, "$.agents[...]: object contains unknown field run"),
+        ({"agents": {"pi": {"setup": ["id"]}}}, "$.agents.pi.setup[0]: expected list"),
+        ({"agents": {"pi": {"setup": [[]]}}}, "$.agents.pi.setup[0]: expected list that is not"),
+        ({"agents": {"pi": {"run": []}}}, "$.agents.pi: object contains unknown field run"),
         ({"kits": []}, "$: object contains unknown field kits"),
         ({"version": "1"}, "$: object contains unknown field version"),
         ({"tools": [{"name": "t", "type": "rpm"}]}, "$.tools[0].type: invalid value 'rpm'"),
@@ -51,10 +51,13 @@ def kit_refusal(**keys: Any) -> str:
             "$.skills[0]: a skill has either path and files, or name,",
         ),
         ({"skills": [{"path": "s/..", "files": {"a": SHA}}]}, "$.skills[0].path: expected a rel"),
-        ({"skills": [{"path": "s", "files": {"../a": SHA}}]}, "$.skills[0].files (a key): exp"),
+        (
+            {"skills": [{"path": "s", "files": {"../a": SHA}}]},
+            '$.skills[0].files["../a"] (a key): exp',
+        ),
         (
             {"skills": [{"path": "s", "files": {"a": "1"}}]},
-            "$.skills[0].files[...]: expected a SHA",
+            "$.skills[0].files.a: expected a SHA",
         ),
         (
             {"skills": [{"path": "S s", "files": {"a": SHA}}]},

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipes import RecipeError, load, render
+from recipes import RecipeError, load, load_kit, render
 from recipes.catalog import SHIPPED
 from recipes.edits import add_after, drop, put
 from recipes.mending import Mended, fix, pin
@@ -210,3 +210,42 @@ def test_the_command_that_mends_quotes_a_path_for_the_shell(write: Write, tmp_pa
     path = write("x", user="root").rename(place / "x.json")
     (problem,) = problems(load(str(path)))
     assert problem.sentence.endswith(f"sanduk recipe fix '{path}'")
+
+
+@pytest.mark.parametrize("change", ["added", "removed"])
+def test_a_skill_whose_files_changed_names_the_command_that_mends_it(
+    write_kit: WriteKit, change: str
+) -> None:
+    text = skill_text("s")
+    listed = {"SKILL.md": sha(text), "more.md": sha("x")}
+    files = {"skills/s/SKILL.md": text, "skills/s/more.md": "x"}
+    kit = write_kit("k", files, skills=[{"path": "skills/s", "files": listed}])
+    skill = kit.parent / "skills" / "s"
+    if change == "added":
+        (skill / "new.md").write_text("new")
+    else:
+        (skill / "more.md").unlink()
+
+    with pytest.raises(RecipeError) as caught:
+        load_kit(str(kit))
+    assert str(caught.value).endswith(f"; look at what changed, then: sanduk kit pin {kit}")
+    for each in pin(kit).changes:
+        each.write()
+    assert load_kit(str(kit)).skills
+
+
+def test_a_skill_that_no_command_mends_names_none(write_kit: WriteKit) -> None:
+    skill, files = held("s")
+    kit = write_kit("k", files, skills=[skill])
+    (kit.parent / "skills" / "s" / "SKILL.md").rename(kit.parent / "skills" / "s" / "S.md")
+    with pytest.raises(RecipeError, match=r"skills/s has no file SKILL\.md$"):
+        load_kit(str(kit))
+
+
+@pytest.mark.parametrize("data", [b"\xef\xbb\xbf{}", rb'{"name": "\ud800"}', b"1" * 10_000])
+def test_what_cannot_be_read_is_not_mended(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(data)
+    for mend in (pin, lambda file: fix(file, {})):
+        with pytest.raises(RecipeError, match=r"x\.json: "):
+            mend(path)

@@ -9,6 +9,7 @@ import pytest
 
 from recipes import Recipe, RecipeError, load, recipe_names
 from recipes.files import MAX_FILE_BYTES
+from recipes.resolve import MAX_ANCESTRY
 from tests.recipes.conftest import BASE, Write, apt
 
 SHA = "0" * 64
@@ -225,3 +226,34 @@ def test_instructions_must_say_something(
     (tmp_path / "i.md").write_bytes(content)
     with pytest.raises(RecipeError, match=word):
         load(str(write("x", instructions="i.md")))
+
+
+def chained(write: Write, length: int) -> Path:
+    """A complete recipe and others upon it, each inheriting the one before; the last one."""
+    path = write("c1")
+    for number in range(2, length + 1):
+        path = write(f"c{number}", complete=False, inherits=f"./c{number - 1}.json")
+    return path
+
+
+def test_as_many_recipes_upon_each_other_as_said_are_read_and_no_more(write: Write) -> None:
+    last = chained(write, MAX_ANCESTRY + 1)
+    assert load(str(last.with_name(f"c{MAX_ANCESTRY}.json"))).agent == "pi"
+    with pytest.raises(RecipeError) as caught:
+        load(str(last))
+    assert str(caught.value) == (
+        f"{last}: $.inherits: a chain of more than 32 recipes; "
+        "inherit one that is nearer to its end"
+    )
+
+
+def test_a_kit_without_a_pin_is_refused_with_the_command_that_pins_it(write: Write) -> None:
+    write("base", kits=[{"name": "docs"}])
+    path = write("child", complete=False, inherits="./base.json")
+    base = path.with_name("base.json")
+    with pytest.raises(RecipeError) as caught:
+        load(str(path))
+    assert str(caught.value).endswith(
+        f"{base}: $.kits[0]: object missing required field sha256; "
+        f"pin it with: sanduk kit pin {base}"
+    )

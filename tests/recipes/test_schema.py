@@ -35,9 +35,9 @@ def section(**keys: Any) -> dict[str, Any]:
         ({"agent": None}, "$.agent: expected string, got null"),
         ({"entrypoint": []}, "$.entrypoint: expected list that is not empty"),
         ({"entrypoint": ["a\nb"]}, "$.entrypoint[0]: expected text on a single line"),
-        ({"env": {"A-B": "x"}}, "$.env (a key): expected the name of a variable"),
-        ({"env": {"A": 1}}, "$.env[...]: expected string, got whole number"),
-        ({"env": {"A": "x\n"}}, "$.env[...]: expected text on a single line"),
+        ({"env": {"A-B": "x"}}, "$.env.A-B (a key): expected the name of a variable"),
+        ({"env": {"A": 1}}, "$.env.A: expected string, got whole number"),
+        ({"env": {"A": "x\n"}}, "$.env.A: expected text on a single line"),
         ({"from": "--platform"}, "$.from: expected an image name like node:22-slim"),
         ({"from": "a b"}, "$.from: expected an image name like node:22-slim"),
         ({"user": "Root"}, "$.user: expected a lower-case user name"),
@@ -90,11 +90,11 @@ def test_a_wrong_key_is_refused_with_its_place(keys: dict[str, Any], sentence: s
         ({"type": "copy", "from": "x", "to": "/x", "mode": "9"}, ".mode: expected an octal mode"),
         (
             {"type": "binary", "artifacts": {"amd64": {"url": "http://x/y", "sha256": SHA}}},
-            ".artifacts[...].url: expected an https:// address",
+            ".artifacts.amd64.url: expected an https:// address",
         ),
         (
             {"type": "binary", "artifacts": {"mips": {"url": "https://x/y", "sha256": SHA}}},
-            ".artifacts (a key): invalid value 'mips'",
+            ".artifacts.mips (a key): invalid value 'mips'",
         ),
         (
             {
@@ -112,7 +112,7 @@ def test_a_wrong_key_is_refused_with_its_place(keys: dict[str, Any], sentence: s
                 "dest": "/opt/x",
                 "artifacts": {"amd64": {"url": "https://x/y", "sha256": SHA, "strip": True}},
             },
-            ".artifacts[...].strip: expected whole number, got true or false",
+            ".artifacts.amd64.strip: expected whole number, got true or false",
         ),
     ],
 )

@@ -12,6 +12,7 @@ import recipes
 from recipes import catalog, mending, pins, scaffold
 from recipes.json_schema import text_of
 from recipes.placed import mending as mending_words
+from runs import agents
 from runs.management.rewriting import rewrite
 from runs.management.terminal import SandukCommand
 from runs.refusal import Refusal
@@ -57,6 +58,8 @@ class Command(SandukCommand):
         parser.add_argument("--json", action="store_true", help="check: machine-readable output")
 
     def act(self, **options: Any) -> int:
+        if options["json"] and options["action"] not in ("check", "schema"):
+            raise Refusal(f"--json goes with check, not with {options['action']}")
         if options["action"] == "schema":
             self.print(text_of("kit").rstrip())
             return 0
@@ -84,12 +87,14 @@ class Command(SandukCommand):
     def _check(self, spec: str, *, as_json: bool) -> int:
         kit = recipes.load_kit(spec)
         problems = [each.sentence for each in pins.kit_problems(kit, Path(kit.path))]
+        warnings = [*misspelt_agents(kit), *pins.lacking_of(kit.tools).values()]
         key = "path" if catalog.is_path(spec) else "name"
         pin = {key: str(Path(kit.path).parent) if key == "path" else kit.name, "sha256": kit.sha256}
         if as_json:
-            self.print_json({"kit": recipes.kit_as_data(kit), "pin": pin, "problems": problems})
+            told = {"kit": recipes.kit_as_data(kit), "pin": pin}
+            self.print_json({**told, "problems": problems, "warnings": warnings})
             return 1 if problems else 0
-        for sentence in problems:
+        for sentence in (*problems, *warnings):
             self.say(sentence)
         if problems:
             return 1
@@ -97,6 +102,20 @@ class Command(SandukCommand):
         self.print(f"{visible(kit.name)}@{kit.sha256}{visible(marks)}")
         self.say(f"a recipe names it by: {json.dumps(pin)}")
         return 0
+
+
+def misspelt_agents(kit: recipes.Kit) -> list[str]:
+    """A sentence for each agent a kit is for that is not known here, or when it is for none."""
+    if kit.agents is None:
+        return []
+    if not kit.agents:
+        return [f"{kit.path}: $.agents: it suits no agent; without the key it suits every agent"]
+    known = agents.agent_names()
+    return [
+        f"{kit.path}: $.agents.{name}: there is no agent {name} here; known are {', '.join(known)}"
+        for name in kit.agents
+        if name not in known
+    ]
 
 
 def pinnable(spec: str) -> Path:

@@ -124,7 +124,7 @@ def _recipes() -> Rows:
                 "description": recipe.description,
             }
         )
-    for problem in recipes.package_problems("recipe"):
+    for problem in (*recipes.misnamed("recipe"), *recipes.package_problems("recipe")):
         rows.append({"name": "!", "agent": "", "kits": "", "description": visible(problem)})
     return rows
 
@@ -148,7 +148,8 @@ def _kits() -> Rows:
                 "description": kit.description,
             }
         )
-    return rows + [_unusable_kit("!", problem) for problem in recipes.package_problems("kit")]
+    problems = (*recipes.misnamed("kit"), *recipes.package_problems("kit"))
+    return rows + [_unusable_kit("!", problem) for problem in problems]
 
 
 def _unusable_kit(name: str, why: str) -> dict[str, Any]:

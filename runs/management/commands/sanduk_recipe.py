@@ -10,6 +10,7 @@ from django.core.management.base import CommandParser
 import recipes
 from recipes import catalog, mending, pins, scaffold
 from recipes.json_schema import text_of
+from runs import agents
 from runs.agents.base import AgentRefusal
 from runs.management.rewriting import rewrite
 from runs.management.terminal import SandukCommand
@@ -66,6 +67,8 @@ class Command(SandukCommand):
         parser.add_argument("--json", action="store_true", help="check: machine-readable output")
 
     def act(self, **options: Any) -> int:
+        if options["json"] and options["action"] not in ("check", "schema"):
+            raise Refusal(f"--json goes with check, not with {options['action']}")
         if options["action"] == "schema":
             self.print(text_of("recipe").rstrip())
             return 0
@@ -94,20 +97,28 @@ class Command(SandukCommand):
         recipe = recipes.load(spec)
         problems = [problem.sentence for problem in pins.problems(recipe)]
         image = None if problems else from_recipe(spec)[1]
+        warnings = [*misspelt_agent(recipe), *pins.lacking(recipe).values()]
         if as_json:
             told = {"recipe": recipes.recipe_as_data(recipe), "image": image and image.tag}
-            self.print_json({**told, "problems": problems})
+            self.print_json({**told, "problems": problems, "warnings": warnings})
             return 1 if problems else 0
-        for sentence in problems:
+        for sentence in (*problems, *warnings):
             self.say(sentence)
         if image is None:
             return 1
         self.print(f"{visible(recipe.name)}: agent {recipe.agent}, image {image.tag}")
-        for sentence in image.context.lacking.values() if image.context else ():
-            self.say(sentence)
         for kit in recipe.kits:
             self.print(f"kit {kit.name}@{kit.sha256}")
         return 0
+
+
+def misspelt_agent(recipe: recipes.Recipe) -> list[str]:
+    """A sentence when no agent here has the name a recipe is for; none of what sanduk ships."""
+    path = recipe.place("agent")
+    known = agents.agent_names()
+    if recipe.agent in known or path.file.is_relative_to(catalog.SHIPPED):
+        return []
+    return [f"{path}: there is no agent {recipe.agent} here; known are {', '.join(known)}"]
 
 
 def found(spec: str) -> Path:
