@@ -52,7 +52,7 @@ class Kit(Struct, frozen=True):
             *(["run"] if Run in types else []),
         ]
         if self.agents is not None:
-            marks.append(f"agents: {' '.join(sorted(self.agents))}")
+            marks.append(f"agents: {' '.join(sorted(self.agents)) or 'none'}")
         return tuple(marks)
 
 

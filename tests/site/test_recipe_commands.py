@@ -8,8 +8,11 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from recipes import host_architecture
 
 ROOT = Path(__file__).parents[2]
 
@@ -203,6 +206,10 @@ def test_a_dry_build_prints_the_tag_the_resolved_recipe_the_files_and_the_contai
         (["kit", "new", "docs"], "kit docs is shipped with sanduk"),
         (["kit", "check"], "kit check needs a NAME or a PATH"),
         (["kit", "pin", "claude-docs"], "is shipped with sanduk; copy it under another name"),
+        (["recipe", "new", "x", "--json"], "--json goes with check, not with new"),
+        (["recipe", "fix", "x", "--json"], "--json goes with check, not with fix"),
+        (["kit", "new", "x", "--json"], "--json goes with check, not with new"),
+        (["kit", "pin", "x", "--json"], "--json goes with check, not with pin"),
         (["recipe", "mend", "x"], "invalid choice: 'mend'"),
     ],
 )
@@ -250,3 +257,92 @@ def test_a_check_is_told_as_json_with_every_problem(sanduk, own: Path):
     assert told["recipe"]["agent"] == "pi"
     assert told["image"].startswith("sanduk-mine:")
     assert told["problems"] == []
+
+
+def put(own: Path, name: str, **keys: Any) -> Path:
+    """One of the user's recipes, upon pi."""
+    path = own / "recipes" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"name": name, "inherits": "pi", **keys}))
+    return path
+
+
+def test_half_a_character_is_refused_by_every_command(sanduk, own: Path):
+    path = put(own, "half", env={"A": "\ud800"})
+    for words in (["recipe", "check", "half"], ["build", "-r", "half"], ["recipe", "fix", "half"]):
+        done = sanduk(*words)
+        assert done.returncode == 2
+        assert f"{path}: $.env.A: half a character" in done.stderr
+
+
+def test_recipes_that_cannot_be_read_leave_the_list_standing(sanduk, own: Path):
+    put(own, "c0")
+    for number in range(1, 40):
+        put(own, f"c{number}", inherits=f"c{number - 1}")
+    (own / "recipes" / "dangling.json").symlink_to("nowhere")
+    os.mkfifo(own / "recipes" / "pipe.json")
+    (own / "recipes" / "Bad Name.json").write_text("{}")
+    put(own, "unpinned", kits=[{"name": "docs"}])
+
+    done = sanduk("list", "recipes", "--json")
+    rows = json.loads(done.stdout)
+    told = {row["name"]: row["description"] for row in rows}
+    assert done.returncode == 0
+    assert told["c20"] == told["pi"]
+    assert "c39.json: $.inherits: a chain of more than 32 recipes" in told["c39"]
+    assert told["dangling"].endswith("dangling.json is no regular file")
+    assert told["pipe"].endswith("pipe.json is no regular file")
+    assert told["unpinned"].endswith(f"sanduk kit pin {own}/recipes/unpinned.json")
+    assert "Bad Name.json: 'Bad Name' is no name" in told["!"]
+
+
+def test_a_misspelt_agent_is_told_by_check_and_build(sanduk, own: Path):
+    path = put(own, "odd", agent="nope")
+    said = f"{path}: $.agent: there is no agent nope here; known are claude, codex,"
+    for words in (["recipe", "check", "odd"], ["build", "-r", "odd", "--dry-run"]):
+        done = sanduk(*words)
+        assert done.returncode == 0
+        assert said in done.stderr
+    [warning] = json.loads(sanduk("recipe", "check", "odd", "--json").stdout)["warnings"]
+    assert warning.startswith(said)
+    for shipped in ("link", "pi"):
+        assert sanduk("recipe", "check", shipped).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("agents", "said"),
+    [
+        ({"pi": {}, "nope": {}}, "$.agents.nope: there is no agent nope here; known are claude,"),
+        ({}, "$.agents: it suits no agent; without the key it suits every agent"),
+    ],
+)
+def test_a_kit_for_an_agent_that_is_none_is_told(sanduk, own: Path, agents, said: str):
+    path = own / "kits" / "odd" / "kit.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"name": "odd", "agents": agents}))
+
+    checked = sanduk("kit", "check", "odd")
+    assert checked.returncode == 0
+    assert f"{path}: {said}" in checked.stderr
+    [warning] = json.loads(sanduk("kit", "check", "odd", "--json").stdout)["warnings"]
+    assert warning.startswith(f"{path}: {said}")
+
+
+def test_a_download_that_is_not_for_this_machine_is_told_by_check(sanduk, own: Path):
+    here = host_architecture()
+    other = "arm64" if here == "amd64" else "amd64"
+    artifacts = {other: {"url": "https://x.invalid/b", "sha256": "0" * 64}}
+    tool = {"name": "b", "type": "binary", "artifacts": artifacts}
+    recipe = put(own, "far", sections=[tool])
+    kit = own / "kits" / "far" / "kit.json"
+    kit.parent.mkdir(parents=True)
+    kit.write_text(json.dumps({"name": "far", "tools": [tool]}))
+
+    said = (
+        f"[0].artifacts: nothing for {here}; there is {other}; "
+        f"this machine is {here}: it is not built here"
+    )
+    assert f"{recipe}: $.sections{said}" in sanduk("recipe", "check", "far").stderr
+    assert f"{kit}: $.tools{said}" in sanduk("kit", "check", "far").stderr
+    for of in ("recipe", "kit"):
+        assert said in json.loads(sanduk(of, "check", "far", "--json").stdout)["warnings"][0]

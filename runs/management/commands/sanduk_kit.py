@@ -13,6 +13,7 @@ from recipes import catalog, mending, pins, scaffold
 from recipes.json_schema import text_of
 from recipes.placed import mending as mending_words
 from runs import agents
+from runs.management.commands.sanduk_recipe import lacking_here
 from runs.management.rewriting import rewrite
 from runs.management.terminal import SandukCommand
 from runs.refusal import Refusal
@@ -87,7 +88,7 @@ class Command(SandukCommand):
     def _check(self, spec: str, *, as_json: bool) -> int:
         kit = recipes.load_kit(spec)
         problems = [each.sentence for each in pins.kit_problems(kit, Path(kit.path))]
-        warnings = [*misspelt_agents(kit), *pins.lacking_of(kit.tools).values()]
+        warnings = [*misspelt_agents(kit), *lacking_here(pins.lacking_of(kit.tools))]
         key = "path" if catalog.is_path(spec) else "name"
         pin = {key: str(Path(kit.path).parent) if key == "path" else kit.name, "sha256": kit.sha256}
         if as_json:

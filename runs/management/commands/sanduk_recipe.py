@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.core.management.base import CommandParser
 import recipes
 from recipes import catalog, mending, pins, scaffold
 from recipes.json_schema import text_of
+from recipes.schema import Architecture
 from runs import agents
 from runs.agents.base import AgentRefusal
 from runs.management.rewriting import rewrite
@@ -97,7 +99,7 @@ class Command(SandukCommand):
         recipe = recipes.load(spec)
         problems = [problem.sentence for problem in pins.problems(recipe)]
         image = None if problems else from_recipe(spec)[1]
-        warnings = [*misspelt_agent(recipe), *pins.lacking(recipe).values()]
+        warnings = [*misspelt_agent(recipe), *lacking_here(pins.lacking(recipe))]
         if as_json:
             told = {"recipe": recipes.recipe_as_data(recipe), "image": image and image.tag}
             self.print_json({**told, "problems": problems, "warnings": warnings})
@@ -119,6 +121,15 @@ def misspelt_agent(recipe: recipes.Recipe) -> list[str]:
     if recipe.agent in known or path.file.is_relative_to(catalog.SHIPPED):
         return []
     return [f"{path}: there is no agent {recipe.agent} here; known are {', '.join(known)}"]
+
+
+def lacking_here(lacking: Mapping[Architecture, str]) -> list[str]:
+    """What there is no download for, and which of it this machine cannot build."""
+    here = recipes.host_architecture()
+    return [
+        f"{text}; this machine is {arch}: it is not built here" if arch == here else text
+        for arch, text in lacking.items()
+    ]
 
 
 def found(spec: str) -> Path:
