@@ -283,6 +283,7 @@ def test_recipes_that_cannot_be_read_leave_the_list_standing(sanduk, own: Path):
     os.mkfifo(own / "recipes" / "pipe.json")
     (own / "recipes" / "Bad Name.json").write_text("{}")
     put(own, "unpinned", kits=[{"name": "docs"}])
+    put(own, "unseen", description="zero\u200bwidth")
 
     done = sanduk("list", "recipes", "--json")
     rows = json.loads(done.stdout)
@@ -293,6 +294,7 @@ def test_recipes_that_cannot_be_read_leave_the_list_standing(sanduk, own: Path):
     assert told["dangling"].endswith("dangling.json is no regular file")
     assert told["pipe"].endswith("pipe.json is no regular file")
     assert told["unpinned"].endswith(f"sanduk kit pin {own}/recipes/unpinned.json")
+    assert told["unseen"] == "zero\\u200bwidth"
     assert "Bad Name.json: 'Bad Name' is no name" in told["!"]
 
 

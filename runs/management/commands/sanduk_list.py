@@ -121,7 +121,7 @@ def _recipes() -> Rows:
                 "name": name,
                 "agent": recipe.agent,
                 "kits": ", ".join(kit.name for kit in recipe.kits),
-                "description": recipe.description,
+                "description": visible(recipe.description),
             }
         )
     for problem in (*recipes.misnamed("recipe"), *recipes.package_problems("recipe")):
@@ -145,7 +145,7 @@ def _kits() -> Rows:
                 "tools": ", ".join(tool.section.name for tool in kit.tools),
                 "skills": ", ".join(skill.name for skill in kit.skills),
                 "marks": "; ".join(kit.marks),
-                "description": kit.description,
+                "description": visible(kit.description),
             }
         )
     problems = (*recipes.misnamed("kit"), *recipes.package_problems("kit"))
