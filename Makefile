@@ -13,7 +13,7 @@ export TASK WORK
 NEEDS_TASK = [ -n "$$TASK" ] || { echo "give a task: make $@ TASK='look at every file here'" >&2; exit 2; }
 
 .DEFAULT_GOAL := help
-.PHONY: help env sync lock engine demo test test-fast test-engine test-live test-agents qa bench \
+.PHONY: help env sync lock engine demo test test-fast test-engine test-slow test-live test-agents qa bench \
 	image image-rebuild run run-sealed shell images \
 	system-status system-start system-stop ps logs stop clean distclean destroy
 
@@ -45,6 +45,10 @@ test-fast: env ## the tests that need no engine, no key and no network
 test-engine: env ## the tests that need a container engine
 	@scripts/engine-up --podman
 	$(PYTEST) -m "engine and not live"
+
+test-slow: env ## an assistant on its worker for half an hour, the worker killed twice
+	@scripts/engine-up
+	SANDUK_TEST_MINUTES=30 $(PYTEST) tests/engine/test_assistant_for_minutes.py
 
 test-live: env ## the tests that ask real models; each says which variable it waits for
 	$(PYTEST) -m live tests/live
