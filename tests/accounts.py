@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 
 ORDINARY = 1000
+# everybody's on most machines
+needs_dev_full = pytest.mark.skipif(
+    not os.access("/dev/full", os.W_OK), reason="this account may not write to /dev/full here"
+)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another account")
 
 

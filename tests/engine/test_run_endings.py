@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.accounts import needs_dev_full
 from tests.engine.running import DEAF, DONE, SANDUK, WAIT, Done, Going, Installation
 
 pytestmark = pytest.mark.engine
@@ -289,6 +290,7 @@ def test_a_reader_that_leaves_ends_no_run_and_changes_no_code(
     docker.nothing_left()
 
 
+@needs_dev_full
 def test_a_full_disk_under_its_output_is_told_and_the_run_counts(docker: Installation):
     words = shlex.join([str(SANDUK), *docker.words(DONE)])
     done = subprocess.run(

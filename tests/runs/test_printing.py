@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.accounts import needs_dev_full
+
 SPEAK = """
 import sys
 from runs.printing import lost_output, print_line, reader_left
@@ -39,6 +41,7 @@ def test_a_reader_that_left_is_no_error(stream: str, tmp_path: Path):
     assert (tmp_path / "note").read_text() == "lost='' left=True"
 
 
+@needs_dev_full
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_full_disk_is_remembered_for_what_was_the_output(stream: str, tmp_path: Path):
     full = os.open("/dev/full", os.O_WRONLY)
@@ -65,6 +68,7 @@ def test_a_stream_that_was_closed_from_the_start_is_no_error(number: int, tmp_pa
     assert note.read_text() == "lost='' left=None"
 
 
+@needs_dev_full
 def test_a_list_that_could_not_be_written_is_a_failure_in_one_line(tmp_path: Path):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
