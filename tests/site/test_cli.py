@@ -193,7 +193,7 @@ def test_a_dry_run_as_json_is_one_object(sanduk, tmp_path: Path):
 
 
 def test_a_dry_run_shows_no_escape_sequence_and_no_value_of_a_variable(sanduk):
-    done = sanduk(*DRY, "-e", "MINE=canary", "--model", "\x1b[31mred", "x")
+    done = sanduk(*DRY, "-e", "MINE=canary", "-w", "/tmp/\x1b[31mred", "x")
 
     assert "\x1b" not in done.stdout
     assert "MINE" in done.stdout
