@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ class Shelf:
 
     def __init__(self, place: Installation) -> None:
         self.place = place
-        self.name = place.ground.name.replace("_", "-").lower()
+        self.name = f"shelf-{secrets.token_hex(4)}"
         self.path = place.ground / f"{self.name}.json"
 
     def write(self, word: str) -> Shelf:
