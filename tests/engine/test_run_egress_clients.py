@@ -167,6 +167,9 @@ def say(command: str) -> str:
     )
 
 
+PIP_FOR_IMAGE = (23, 2)  # the first that Python 3.12 and newer can run
+
+
 def pip_words(registry_url: str) -> str:
     return (
         "PYTHONPATH=/opt/clients python3 -m pip download --quiet --no-cache-dir --no-deps "
@@ -177,9 +180,18 @@ def pip_words(registry_url: str) -> str:
 
 @pytest.fixture
 def pip_only(tmp_path: Path) -> list[str]:
-    """This machine's pip, lent to a container: an image's base may come without one."""
+    """A pip, lent to a container: an image's base may come without one.
+
+    It is this machine's own, or, where that is too old for the image's Python, the current one.
+    """
     place = tmp_path / "clients"
-    shutil.copytree(Path(pip.__file__).parent, place / "pip")
+    if tuple(map(int, pip.__version__.split(".")[:2])) >= PIP_FOR_IMAGE:
+        shutil.copytree(Path(pip.__file__).parent, place / "pip")
+    else:
+        download = ("download", "--quiet", "--no-deps", "--dest", str(tmp_path), "pip")
+        told(sys.executable, "-m", "pip", *download)
+        (wheel,) = tmp_path.glob("pip-*.whl")
+        shutil.unpack_archive(wheel, place, "zip")
     for folder in (place, *tmp_path.parents):
         if folder.stat().st_uid == os.geteuid():
             folder.chmod(folder.stat().st_mode | 0o055)
