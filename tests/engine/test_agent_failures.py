@@ -47,6 +47,7 @@ def test_hermes_ends_after_its_retries(
     assert failed(docker, "hermes", status)["outcome"] == outcome
 
 
+@pytest.mark.usefixtures("needs_root")  # gemini does not take another's settings for the system's
 @pytest.mark.parametrize(("status", "outcome"), [(429, "rate_limited"), (500, "failed")])
 def test_gemini_ends_when_it_may_try_no_more(
     docker: Installation, agent_images: None, tmp_path: Path, status: int, outcome: str
