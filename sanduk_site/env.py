@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
@@ -89,6 +90,27 @@ def time_zone(name: str, default: str) -> str:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise BadSetting(f"{name} must be an IANA zone, such as Europe/Berlin") from None
     return value
+
+
+def base_url(name: str, default: str) -> str:
+    """Where people reach the site: ``http(s)://HOST[:PORT]``, without a path."""
+    value = text(name, default).rstrip("/")
+    form = f"{name} must be http://HOST[:PORT] or https://HOST[:PORT], without a path"
+    try:
+        parts = urlsplit(value)
+        _ = parts.port
+    except ValueError:
+        raise BadSetting(form) from None
+    extra = parts.path or parts.query or parts.fragment or parts.username or parts.password
+    if parts.scheme not in ("http", "https") or not parts.hostname or extra:
+        raise BadSetting(form)
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def host_of(url: str) -> str:
+    """The host of an address, as a Host header spells it: an IPv6 address in brackets."""
+    host = urlsplit(url).hostname or ""
+    return f"[{host}]" if ":" in host else host
 
 
 def secret(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import secrets
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ try:
         "SANDUK_DEFAULT_MODE", "sealed", ("open", "key-safe", "sealed")
     )
     SANDUK_RUNTIME = env.text("SANDUK_RUNTIME")
-    SANDUK_BASE_URL = env.text("SANDUK_BASE_URL", "http://127.0.0.1:8000").rstrip("/")
+    SANDUK_BASE_URL = env.base_url("SANDUK_BASE_URL", "http://127.0.0.1:8000")
+    # addresses of reverse proxies: only they may say for whom they ask, and over which scheme
+    SANDUK_TRUSTED_PROXIES = env.words("SANDUK_TRUSTED_PROXIES")
     SANDUK_LEASE_SECONDS = env.integer("SANDUK_LEASE_SECONDS", 30, low=5, high=600)
     # wakeups, and runs asked for by the web, at one time
     SANDUK_MAX_RUNS = env.integer("SANDUK_MAX_RUNS", 2, low=1, high=200)
@@ -39,6 +42,8 @@ try:
     # addresses the egress door may reach although they are private: for tests of the door
     SANDUK_EGRESS_ADMIT = env.words("SANDUK_EGRESS_ADMIT")
     ALLOWED_HOSTS = env.words("SANDUK_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
+    if env.text("SANDUK_BASE_URL"):
+        ALLOWED_HOSTS.append(env.host_of(SANDUK_BASE_URL))
     TIME_ZONE = env.time_zone("SANDUK_TIME_ZONE", "UTC")
     _secret_key = env.secret("SANDUK_SECRET_KEY")
     _database_url = env.secret("DATABASE_URL")
@@ -83,12 +88,13 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
 
 INSTALLED_APPS = [
     # without autodiscovery, which would cost every command the import of all admin pages
-    "django.contrib.admin.apps.SimpleAdminConfig",
+    "sanduk_site.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "axes",
     "django_q",
     "runs",
     "assistants",
@@ -104,6 +110,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 ROOT_URLCONF = "sanduk_site.urls"
 ASGI_APPLICATION = "sanduk_site.asgi.application"
@@ -161,7 +169,57 @@ STATIC_URL = "static/"
 WHITENOISE_USE_FINDERS = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
+
+# who may come in
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "/"
+# five wrong guesses at one name from one address: a stranger locks out themselves alone
+AXES_FAILURE_LIMIT = 5
+AXES_LOCKOUT_CALLABLE = "sanduk_site.throttle.locked_out"
+AXES_COOLOFF_TIME = dt.timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_ENABLE_ADMIN = False
+AXES_DISABLE_ACCESS_LOG = True
+AXES_VERBOSE = False
+
+# what a browser may be told and may do
+_IS_HTTPS = SANDUK_BASE_URL.startswith("https:")
 CSRF_TRUSTED_ORIGINS = [SANDUK_BASE_URL]
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "sanduk_session", "sanduk_csrf"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _IS_HTTPS
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "img-src": ["'self'"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
 LANGUAGE_CODE = "en-us"
 
 LOGGING = {

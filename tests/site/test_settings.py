@@ -78,6 +78,44 @@ def test_the_environment_changes_them(tmp_path: Path):
     }
 
 
+def test_the_base_url_decides_names_forms_and_cookies(tmp_path: Path):
+    names = (
+        "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS", "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE",
+        "SESSION_COOKIE_HTTPONLY", "SESSION_COOKIE_SAMESITE",
+    )  # fmt: skip
+    plain = read(*names, state=tmp_path)
+    assert plain["SESSION_COOKIE_SECURE"] is False
+    assert plain["CSRF_TRUSTED_ORIGINS"] == ["http://127.0.0.1:8000"]
+
+    found = read(*names, state=tmp_path, SANDUK_BASE_URL="https://Box.example:8443/")
+
+    assert found == {
+        "ALLOWED_HOSTS": ["127.0.0.1", "localhost", "[::1]", "box.example"],
+        "CSRF_TRUSTED_ORIGINS": ["https://box.example:8443"],
+        "SESSION_COOKIE_SECURE": True,
+        "CSRF_COOKIE_SECURE": True,
+        "SESSION_COOKIE_HTTPONLY": True,
+        "SESSION_COOKIE_SAMESITE": "Lax",
+    }
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["box.example", "ftp://box", "http://", "http://box:99999", "http://box/sub", "http://u@b"],
+)
+def test_a_base_url_that_is_none_is_refused(tmp_path: Path, url):
+    done = settings_of("DEBUG", state=tmp_path, SANDUK_BASE_URL=url)
+
+    assert done.returncode != 0
+    assert "SANDUK_BASE_URL must be http://HOST[:PORT]" in done.stderr.splitlines()[-1]
+
+
+def test_an_ipv6_base_url_is_a_name_in_brackets(tmp_path: Path):
+    hosts = read("ALLOWED_HOSTS", state=tmp_path, SANDUK_BASE_URL="http://[fd00::1]:8000")
+
+    assert hosts["ALLOWED_HOSTS"][-1] == "[fd00::1]"
+
+
 def test_another_database_gets_no_options_of_sqlite(tmp_path: Path):
     (tmp_path / "url").write_text("postgres://u:p@127.0.0.1:5432/sanduk\n")
     found = read("DATABASES", state=tmp_path, DATABASE_URL_FILE=str(tmp_path / "url"))
