@@ -1,0 +1,71 @@
+"""Pages inside the admin's frame: who may open one, and how it is rendered."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+
+View = Callable[..., HttpResponse]
+Crumb = tuple[str, str]  # address ("" for the page itself), word
+
+
+def for_those_who_may(*permissions: str) -> Callable[[View], View]:
+    """Let in whoever is signed in and holds every one of `permissions`.
+
+    Others are sent to log in, and those who are lack a right get a 403.
+    """
+
+    def decorate(view: View) -> View:
+        @functools.wraps(view)
+        def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            if not admin.site.has_permission(request):
+                return to_login(request)
+            if not request.user.has_perms(permissions):
+                raise PermissionDenied
+            return view(request, *args, **kwargs)
+
+        return never_cache(checked)
+
+    return decorate
+
+
+def to_login(request: HttpRequest) -> HttpResponse:
+    """To the admin's login, and back to the page; to Home after a form, which is not repeated."""
+    back = request.get_full_path() if request.method in ("GET", "HEAD") else reverse("home")
+    return redirect_to_login(back, reverse("admin:login"))
+
+
+def page(
+    request: HttpRequest,
+    template: str,
+    context: dict[str, Any],
+    *,
+    title: str,
+    section: str,
+    crumbs: Sequence[Crumb] = (),
+    status: int = 200,
+) -> HttpResponse:
+    """One page in the frame.
+
+    Args:
+        title: of the window and of the page; what is hostile in it was made visible.
+        section: which part of the navigation is marked.
+        crumbs: the way here from Home.
+    """
+    frame = {
+        **admin.site.each_context(request),
+        "is_nav_sidebar_enabled": False,
+        "title": title,
+        "section": section,
+        "crumbs": crumbs,
+    }
+    return render(request, template, {**frame, **context}, status=status)
