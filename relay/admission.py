@@ -17,10 +17,10 @@ _ROUTE_LIKE = re.compile(rb"/[\x21-\x7e]*")
 _SUSPICIOUS = re.compile(rb"//|/\.{1,2}(?:/|$)|[\\%;]")
 _QUERY_ITEM = re.compile(rb"([A-Za-z0-9_.-]+)(?:=[A-Za-z0-9_.~-]*)?")
 _MODEL = rb"([A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?)"  # no %, no slash, no dots alone
-_TOKEN_HEADERS: dict[TokenHeader, bytes] = {
-    "x-api-key": b"x-api-key",
-    "bearer": b"authorization",
-    "x-goog-api-key": b"x-goog-api-key",
+_CREDENTIALS: dict[bytes, TokenHeader] = {
+    b"x-api-key": "x-api-key",
+    b"authorization": "bearer",
+    b"x-goog-api-key": "x-goog-api-key",
 }
 _TOKEN_WORDS: dict[TokenHeader, str] = {
     "x-api-key": "x-api-key: <run token>",
@@ -135,18 +135,24 @@ class Gate:
         return route, ""
 
     def _check_token(self, route: Route | None, headers: Headers) -> None:
+        """The token stands in a header that the route takes it in, and no other word beside it."""
         accepted = route.accepts if route else self._provider.accepts
-        good = False
-        for header in accepted:
-            wanted = _TOKEN_HEADERS[header]
-            for name, value in headers:
-                if name != wanted:
-                    continue
-                shown = _bearer(value) if header == "bearer" else value
-                good |= hmac.compare_digest(shown, self._token)
-        if not good:
+        good, contradicted = False, False
+        for name, value in headers:
+            header = _CREDENTIALS.get(name)
+            if header is None:
+                continue
+            shown = _bearer(value) if header == "bearer" else value
+            is_token = hmac.compare_digest(shown, self._token)
+            good |= is_token and header in accepted
+            contradicted |= not is_token and value != b""
+        if contradicted or not good:
             ways = " or ".join(f"'{_TOKEN_WORDS[header]}'" for header in sorted(accepted))
-            raise Refusal(401, "token", f"the run token is missing or wrong: send {ways}")
+            raise Refusal(
+                401,
+                "token",
+                f"the run token is missing or wrong: send {ways}, and no other credential",
+            )
 
     def _described(self) -> list[str]:
         return [f"{'/'.join(sorted(r.methods))} {r.path}" for r in self._all]

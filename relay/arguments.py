@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import Any, NoReturn
 
+from relay.flags import INSTEAD_OF_ALLOW_PATH, Replaced, whole
 from relay.providers import provider_names
 
 
@@ -71,7 +72,7 @@ def _add_policy(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("policy").add_argument
     more: dict[str, Any] = {"action": "append", "default": []}
     add("--allow-model", **more, metavar="ID", help="only these models; repeatable")
-    add("--max-tokens-cap", type=int, metavar="N", help="the most output tokens of one call")
+    add("--max-tokens-cap", type=whole(), metavar="N", help="the most output tokens of one call")
     add(
         "--allow-path",
         **more,
@@ -79,14 +80,21 @@ def _add_policy(parser: argparse.ArgumentParser) -> None:
         help="one more path of the provider's: GET and POST, or with its protocol model calls",
     )
     add(
+        "--proxy-allow-path",
+        action=Replaced,
+        nargs="?",
+        const=INSTEAD_OF_ALLOW_PATH,
+        help=argparse.SUPPRESS,
+    )
+    add(
         "--max-calls",
-        type=int,
+        type=whole(),
         metavar="N",
         help="how many calls may go out; model lists and token counts are free",
     )
-    add("--max-body", type=int, metavar="MB", help="the largest request (64)")
+    add("--max-body", type=whole(), metavar="MB", help="the largest request (64)")
     add("--budget", type=float, metavar="USD", help="refuse calls when so much is spent")
-    add("--token-budget", type=int, metavar="N", help="the same in tokens, in and out")
+    add("--token-budget", type=whole(), metavar="N", help="the same in tokens, in and out")
     add("--budget-strict", action="store_true", help="never cross it: allow less output instead")
     add(
         "--unpriced",

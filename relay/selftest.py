@@ -30,13 +30,16 @@ def prove(policy: Policy) -> None:
 
 def _prove_token(policy: Policy) -> None:
     scope = {"method": "POST", "raw_target": policy.provider.routes[0].path.encode()}
-    headers = [(b"host", b"relay"), (b"authorization", b"Bearer another")]
-    try:
-        Gate(policy.provider, "token", policy.extra_routes).admit(scope, headers)
-    except Refusal as refusal:
-        if refusal.rule == "token":
-            return
-    raise RuleInactive("a request without the run token is not refused")
+    gate = Gate(policy.provider, "token", policy.extra_routes)
+    wrong = (b"authorization", b"Bearer another")
+    right = [(b"x-api-key", b"token"), (b"x-goog-api-key", b"token"), (wrong[0], b"Bearer token")]
+    for shown, what in (([wrong], "without"), ([*right, wrong], "with more than")):
+        try:
+            gate.admit(scope, [(b"host", b"relay"), *shown])
+        except Refusal as refusal:
+            if refusal.rule == "token":
+                continue
+        raise RuleInactive(f"a request {what} the run token is not refused")
 
 
 def _prove_route(policy: Policy, admitted: Admitted) -> None:

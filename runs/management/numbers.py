@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
+from relay.flags import whole
 
-def whole(low: int = 1, high: int = 10**15) -> Callable[[str], int]:
-    """A reader of whole numbers from `low` to `high`, digits only.
-
-    It raises argparse.ArgumentTypeError, which argparse puts behind the flag's name.
-    """
-
-    def read(text: str) -> int:
-        plain = text.strip()
-        value = int(plain) if plain.isascii() and plain.isdigit() and len(plain) < 20 else -1
-        if not low <= value <= high:
-            most = f" to {high}" if high < 10**15 else ""
-            raise argparse.ArgumentTypeError(
-                f"it takes a whole number from {low}{most}, in digits, not {text!r}"
-            )
-        return value
-
-    return read
+__all__ = ["cores", "dollars", "whole"]
 
 
 def dollars(text: str) -> float:

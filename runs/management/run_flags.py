@@ -7,12 +7,13 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from relay.flags import INSTEAD_OF_ALLOW_PATH, Replaced
 from runs.management.numbers import cores, dollars, whole
 
 REPLACED = {
     "--proxy-network": "a run's network is its own now; --mode sealed or key-safe says which kind",
     "--proxy-port": "the relay listens on a socket of the run's own, so there is no port to choose",
-    "--proxy-allow-path": "--allow-path adds a path and keeps the provider's own",
+    "--proxy-allow-path": INSTEAD_OF_ALLOW_PATH,
 }
 
 
@@ -25,14 +26,6 @@ class _Text(argparse.Action):
         if not values:
             parser.error(f"{option} needs a value, and an empty one means nothing")
         setattr(namespace, self.dest, values)
-
-
-class _Replaced(argparse.Action):
-    """A flag of the first program that has become something else."""
-
-    def __call__(self, parser: Any, *_: Any) -> None:
-        name = self.option_strings[0]
-        parser.error(f"{name} is gone: {REPLACED[name]}")
 
 
 def add_run_flags(parser: CommandParser) -> None:
@@ -237,8 +230,8 @@ def _add_network(parser: CommandParser) -> None:
     group.add_argument(
         "--oci-runtime", action=_Text, default="", metavar="NAME", help="such as runsc (gVisor)"
     )
-    for flag in REPLACED:
-        group.add_argument(flag, action=_Replaced, nargs="?", help=argparse.SUPPRESS)
+    for flag, instead in REPLACED.items():
+        group.add_argument(flag, action=Replaced, nargs="?", const=instead, help=argparse.SUPPRESS)
 
 
 def _add_policy(parser: CommandParser) -> None:

@@ -83,14 +83,35 @@ async def test_a_token_that_is_not_the_token_is_refused(header):
         ["x-api-key: run-token-1"],
         ["authorization: Bearer run-token-1"],
         ["Authorization: bEaReR run-token-1"],
-        ["x-api-key: another", "authorization: Bearer run-token-1"],
-        ["x-api-key: run-token-1", "authorization: Bearer another"],
+        ["x-api-key: run-token-1", "authorization: Bearer run-token-1"],
+        ["x-api-key: ", "authorization: Bearer run-token-1"],
     ],
 )
 async def test_messages_takes_the_token_in_either_header(headers):
     async with standing(OK) as stand:
         asked = request().replace(b"x-api-key: run-token-1", "\r\n".join(headers).encode())
         assert status_of(await stand.raw(asked)) == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ["authorization: Bearer run-token-1", "authorization: Bearer another"],
+        ["authorization: Bearer another", "authorization: Bearer run-token-1"],
+        ["authorization: Bearer run-token-1", "authorization: Basic run-token-1"],
+        ["x-api-key: run-token-1", "x-api-key: another"],
+        ["x-api-key: another", "authorization: Bearer run-token-1"],
+        ["x-api-key: run-token-1", "authorization: Bearer another"],
+        ["x-api-key: run-token-1", "x-goog-api-key: another"],
+    ],
+)
+@pytest.mark.parametrize("target", ["/v1/messages", "/v1/messages/../files"])
+async def test_a_token_beside_another_credential_is_refused_before_all_else(headers, target):
+    async with standing(OK) as stand:
+        asked = request(target).replace(b"x-api-key: run-token-1", "\r\n".join(headers).encode())
+        assert status_of(await stand.raw(asked)) == 401
+        assert stand.provider.seen == []
+        assert (await stand.record()).refusal == "token"
 
 
 async def test_a_bearer_provider_does_not_take_the_token_elsewhere():

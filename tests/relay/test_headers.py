@@ -19,7 +19,8 @@ async def sent(*headers: str, provider: str = "anthropic", target: str = "/v1/me
 
 async def test_the_key_takes_the_place_of_every_credential():
     seen = await sent(
-        "authorization: Bearer run-token-1", "api-key: a", "x-goog-api-key: b", "cookie: c=d"
+        *[f"authorization: Bearer {TOKEN}", "api-key: a", f"x-goog-api-key: {TOKEN}"],
+        *["cookie: c=d"],
     )
     assert seen.values("x-api-key") == [KEY]
     for name in ("authorization", "api-key", "x-goog-api-key", "cookie", "proxy-authorization"):

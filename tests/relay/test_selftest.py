@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relay import selftest
-from relay.admission import Gate
+from relay.admission import Gate, Refusal
 from relay.app import create_app
 from relay.credential import Credential
 from relay.judging import Body
@@ -47,4 +47,14 @@ def test_a_relay_whose_cap_is_not_consulted_does_not_start(monkeypatch):
 def test_a_relay_that_takes_any_token_does_not_start(monkeypatch):
     monkeypatch.setattr(Gate, "_check_token", lambda *_: None)
     with pytest.raises(RuleInactive, match="token"):
+        start()
+
+
+def test_a_relay_that_takes_a_token_beside_another_does_not_start(monkeypatch):
+    def lax(gate, route, headers):
+        if (b"x-api-key", b"token") not in headers:
+            raise Refusal(401, "token", "no")
+
+    monkeypatch.setattr(Gate, "_check_token", lax)
+    with pytest.raises(RuleInactive, match="more than the run token"):
         start()
