@@ -74,7 +74,7 @@ class Foreground:
 
     def just(self, wakeup: Wakeup) -> None:
         """Start this one alone and stay until it has ended."""
-        if Wakeup.objects.ring(wakeup.pk, ticking.RING_AGAIN_S):
+        if Wakeup.objects.ring(wakeup.pk):
             self._processes.start(wakeup)
         self._stay()
         self._deliver_here()

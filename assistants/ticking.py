@@ -19,14 +19,13 @@ from django.db.models import Q, QuerySet
 from assistants import schedules, wakeups
 from assistants.config import restored
 from assistants.models import Assistant, Schedule, Wakeup
-from assistants.models.wakeup import called_since
 from runs import clock, pulse
 from runs.console import Console, Silent
 from runs.lease import Watcher, owner_is
+from runs.models import Run
+from runs.models.run import LIVE_VALUES, RING_AGAIN_S, rung_since
 from runs.reconcile import reconcile
 from runs.refusal import Refusal
-
-RING_AGAIN_S = 90.0  # a process that was told and did not come is not waited for any longer
 
 log = logging.getLogger(__name__)
 W = Wakeup.Outcome
@@ -231,20 +230,22 @@ def _overlap(assistant: Assistant) -> str:
 
 # -- rows become running wakeups --------------------------------------------------------------
 def room(*, ringing_counts: bool = True) -> int:
-    """How many wakeups may be started now.
+    """How many wakeups may be started now. Runs that a worker was asked for take room as well.
 
     Args:
-        ringing_counts: those whose process was told and may be on its way take room as well.
+        ringing_counts: so do those whose process was told and may be on its way.
     """
-    takes = Q(state=Wakeup.State.RUNNING)
+    wakes, runs = Q(state=Wakeup.State.RUNNING), Q(state__in=LIVE_VALUES)
     if ringing_counts:
-        takes |= Q(state=Wakeup.State.WAITING) & _called()
-    taken = Wakeup.objects.filter(takes).count()
+        wakes |= Q(state=Wakeup.State.WAITING) & _called()
+        runs |= Q(state=Run.State.QUEUED) & _called()
+    asked_for = Run.objects.filter(rung_at__isnull=False)
+    taken = Wakeup.objects.filter(wakes).count() + asked_for.filter(runs).count()
     return max(int(settings.SANDUK_MAX_RUNS) - taken, 0)
 
 
 def _called() -> Q:
-    return called_since(clock.now(), RING_AGAIN_S)
+    return rung_since(clock.now(), RING_AGAIN_S)
 
 
 def ring_waiting(done: Ticked, ring: Ring) -> None:
@@ -258,7 +259,7 @@ def ring_waiting(done: Ticked, ring: Ring) -> None:
         if wakeup.assistant_id in busy or backing_off:
             continue
         busy.add(wakeup.assistant_id)
-        if not Wakeup.objects.ring(wakeup.pk, RING_AGAIN_S):
+        if not Wakeup.objects.ring(wakeup.pk):
             continue
         ring(wakeup)
         done.rung.append(wakeup.pk)

@@ -71,7 +71,7 @@ class Watchdog:
     """Sees a cluster that is there and does nothing (django-q2's own guard does not)."""
 
     def __init__(self) -> None:
-        self._since: dict[int, float] = {}
+        self._since: dict[tuple[str, int], float] = {}
         self._began = clock.monotonic()
 
     def hanging(self) -> dict[str, str]:
@@ -82,7 +82,7 @@ class Watchdog:
         if up_s > CLOCK_STOPPED_S and (age_s is None or age_s > CLOCK_STOPPED_S):
             found[queue.CONTROL] = "nothing was looked at for three minutes"
         if self._unheard():
-            found[queue.RUNS] = "a wakeup was rung for and nobody came"
+            found[queue.RUNS] = "a wakeup or a run was rung for and nobody came"
         if found:
             self._since.clear()
             self._began = clock.monotonic()
@@ -93,17 +93,19 @@ class Watchdog:
         if not ticking.room(ringing_counts=False):
             self._since.clear()
             return False
-        rung = Wakeup.objects.filter(state=Wakeup.State.WAITING, rung_at__isnull=False)
+        wakeups = Wakeup.objects.filter(state=Wakeup.State.WAITING, rung_at__isnull=False)
+        runs = Run.objects.filter(state=Run.State.QUEUED, rung_at__isnull=False)
+        asleep = [("wakeup", pk) for pk in wakeups.values_list("pk", flat=True)]
+        asleep += [("run", pk) for pk in runs.values_list("pk", flat=True)]
         now = clock.monotonic()
-        asleep = set(rung.values_list("pk", flat=True))
-        self._since = {pk: self._since.get(pk, now) for pk in asleep}
+        self._since = {each: self._since.get(each, now) for each in asleep}
         return any(now - since > UNHEARD_S for since in self._since.values())
 
 
 def nudge() -> bool:
     """Ring for a look now if something is due: the clock in the queue is a slow one."""
     try:
-        wanted = ticking.is_wanted() or _somebody_died()
+        wanted = ticking.is_wanted() or Run.objects.unheard().exists() or _somebody_died()
         if wanted and queue.waiting(queue.CONTROL) < BELLS_ENOUGH:
             queue.ring(TICK, 0)
     except DatabaseError:

@@ -75,6 +75,13 @@ def waiting(cluster: str) -> int:
     return found
 
 
+def hanging(cluster: str, task: str) -> set[int]:
+    """Numbers for which a bell hangs in the queue that no worker has taken yet."""
+    untaken = OrmQ.objects.filter(key=cluster, lock__lte=clock.now())
+    bells = [bell.task for bell in untaken]
+    return {bell["args"][0] for bell in bells if bell.get("func") == task and bell.get("args")}
+
+
 def run_cluster() -> None:
     """Be the main process of the cluster that Q_CLUSTER_NAME names, until SIGTERM or SIGINT.
 

@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Max, Sum
 
-from runs import box, clock, leftovers, report, retention
+from runs import bells, box, clock, leftovers, report, retention
 from runs.engines import get_engine
 from runs.engines.base import LABEL_INSTALL, LABEL_RUN, ContainerRow, Engine, EngineError
 from runs.holdings import agents_first
@@ -28,9 +28,10 @@ from runs.signals import run_ended
 
 @dataclass(slots=True)
 class Reconciled:
-    """What one pass did: `ended` are uids, `troubles` are sentences."""
+    """What one pass did: `ended` and `rung` are uids, `troubles` are sentences."""
 
     ended: list[str] = field(default_factory=list)
+    rung: list[str] = field(default_factory=list)
     removed: Removed = field(default_factory=Removed)
     troubles: list[str] = field(default_factory=list)
 
@@ -38,7 +39,8 @@ class Reconciled:
 def reconcile(watcher: Watcher | None = None) -> Reconciled:
     """End every run whose owner is gone. Cheap when there is none: no engine is asked.
 
-    Once an hour, request bodies that are kept no longer go.
+    A worker is told again of queued runs it never came for. Once an hour, request bodies that are
+    kept no longer go.
 
     Args:
         watcher: of a process that looks again and again; without one only a provably dead owner
@@ -58,6 +60,7 @@ def reconcile(watcher: Watcher | None = None) -> Reconciled:
             continue
         if _end(run):
             done.ended.append(run.uid)
+    done.rung = bells.ring_again()
     done.troubles += retention.apply_if_due().troubles
     return done
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import msgspec
-from django.conf import settings
 
-from runs import lease, lifecycle, queue
+from runs import lifecycle, queue
+from runs.bells import enqueue
 from runs.console import Silent
 from runs.models import Run
-from runs.models.run import EXIT_CODES, Outcome
 from runs.order import restored
 from runs.plan import make_plan
 from runs.refusal import Refusal
+from runs.signals import run_ended
 
-EXECUTE = "runs.tasks.execute"
-
-
-def enqueue(run: Run) -> None:
-    """Have a worker execute a queued run. Call it in the transaction that makes the row."""
-    limit_s = int(run.order.get("timeout_s") or 900)
-    queue.ring(EXECUTE, run.pk, cluster=queue.RUNS, limit_s=limit_s)
+__all__ = ["enqueue", "execute"]
 
 
 def execute(number: int) -> str:
@@ -41,17 +35,16 @@ def _executed(number: int) -> str:
     except (Refusal, msgspec.ValidationError) as exc:
         _refuse(run, str(exc))
         return "refused"
+    except Exception as exc:
+        # left as it is, it would be rung for again and again
+        _refuse(run, f"sanduk itself failed: {type(exc).__name__}")
+        raise
     run.refresh_from_db()
     return lifecycle.execute(run, plan, Silent()).outcome
 
 
 def _refuse(run: Run, why: str) -> None:
     """End a queued run that cannot be started."""
-    if Run.objects.claim(run.uid, lease.owner(), settings.SANDUK_LEASE_SECONDS):
-        Run.objects.mark_ended(
-            run.uid,
-            lease.owner(),
-            outcome=Outcome.REFUSED,
-            exit_code=EXIT_CODES[Outcome.REFUSED],
-            reason=why[:2000],
-        )
+    if Run.objects.refuse(run.pk, why[:2000]):
+        run.refresh_from_db()
+        run_ended.send(sender=Run, run=run)

@@ -11,16 +11,7 @@ from django.db.models import F, Q
 from assistants.models.assistant import Assistant, Schedule
 from runs import clock
 from runs.models import Run
-
-
-def called_since(now: dt.datetime, seconds: float) -> Q:
-    """Those whose process was told of them within the last `seconds`.
-
-    A stamp a little later than `now` is another process's, of just now; one that lies further
-    ahead was written before the clock was set back.
-    """
-    span = dt.timedelta(seconds=seconds)
-    return Q(rung_at__gt=now - span, rung_at__lt=now + span)
+from runs.models.run import RING_AGAIN_S, rung_since
 
 
 class WakeupQuerySet(models.QuerySet["Wakeup"]):
@@ -47,10 +38,10 @@ class WakeupQuerySet(models.QuerySet["Wakeup"]):
             )
         )
 
-    def ring(self, pk: int, again_after_s: float) -> bool:
+    def ring(self, pk: int) -> bool:
         """Say that a process was told of a waiting wakeup. False: another one was, just now."""
         now = clock.now()
-        fresh = called_since(now, again_after_s)
+        fresh = rung_since(now, RING_AGAIN_S)
         found = self.filter(pk=pk, state=Wakeup.State.WAITING).exclude(fresh)
         return bool(found.update(rung_at=now))
 

@@ -55,6 +55,17 @@ EXIT_CODES: dict[str, int] = {
 
 LIVE = (State.STARTING, State.RUNNING, State.ENDING)
 LIVE_VALUES = [state.value for state in LIVE]
+RING_AGAIN_S = 90.0  # a process that was told and did not come is not waited for any longer
+
+
+def rung_since(now: dt.datetime, seconds: float) -> Q:
+    """Those whose process was told of them within the last `seconds`.
+
+    A stamp a little later than `now` is another process's, of just now; one that lies further
+    ahead was written before the clock was set back.
+    """
+    span = dt.timedelta(seconds=seconds)
+    return Q(rung_at__gt=now - span, rung_at__lt=now + span)
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -79,6 +90,29 @@ class RunQuerySet(models.QuerySet["Run"]):
                 claimed_at=now,
                 lease_owner=owner,
                 lease_until=now + dt.timedelta(seconds=lease_s),
+            )
+        )
+
+    def unheard(self) -> RunQuerySet:
+        """Queued runs that a worker was told of a while ago, and that nobody has taken."""
+        rung = self.filter(state=State.QUEUED, rung_at__isnull=False)
+        return rung.exclude(rung_since(clock.now(), RING_AGAIN_S))
+
+    def ring(self, pk: int) -> bool:
+        """Say that a worker is told of a queued run. False: it was, just now, or it is taken."""
+        now = clock.now()
+        found = self.filter(pk=pk, state=State.QUEUED).exclude(rung_since(now, RING_AGAIN_S))
+        return bool(found.update(rung_at=now))
+
+    def refuse(self, pk: int, reason: str) -> bool:
+        """End a queued run that cannot be started."""
+        return bool(
+            self.filter(pk=pk, state=State.QUEUED).update(
+                state=State.ENDED,
+                outcome=Outcome.REFUSED,
+                exit_code=EXIT_CODES[Outcome.REFUSED],
+                reason=reason,
+                ended_at=clock.now(),
             )
         )
 
@@ -212,6 +246,7 @@ class Run(models.Model):
     agent_exit_code = models.IntegerField(null=True, blank=True)
 
     created_at = models.DateTimeField(default=clock.now)
+    rung_at = models.DateTimeField(null=True, blank=True)  # a worker was told; null: none shall be
     claimed_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -268,6 +303,8 @@ class Run(models.Model):
             models.Index(
                 name="run_live_lease", fields=["lease_until"], condition=Q(state__in=LIVE_VALUES)
             ),
+            # the same look asks which of those that wait were not heard of
+            models.Index(name="run_queued", fields=["rung_at"], condition=Q(state="queued")),
             models.Index(name="run_newest", fields=["-created_at"]),
         ]
         permissions = [

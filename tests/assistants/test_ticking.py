@@ -16,6 +16,7 @@ from assistants.models import Assistant, Schedule, Wakeup
 from assistants.ticking import Ticked
 from runs import clock, pulse
 from runs.models import Run
+from runs.models.run import RING_AGAIN_S
 from tests.assistants.waking import Runs, assistant_in, memory, runs
 from tests.factories import make_assistant, make_run, make_schedule, make_wakeup
 from tests.runs.conftest import state
@@ -162,7 +163,7 @@ def test_only_so_many_are_started_at_once_the_others_wait_in_order(settings):
 def test_one_that_was_told_and_did_not_come_is_told_again():
     due()
     _, first = tick()
-    stale = clock.now() - dt.timedelta(seconds=ticking.RING_AGAIN_S + 1)
+    stale = clock.now() - dt.timedelta(seconds=RING_AGAIN_S + 1)
     Wakeup.objects.update(rung_at=stale)
 
     assert tick()[1] == first

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from django_q.models import OrmQ
 
-from assistants import collaborators, working
+from assistants import collaborators, ticking, working
 from assistants.config import Config
 from assistants.models import Wakeup
 from runs import clock, installation, lease, pulse, queue
 from runs.locks import held_if_free
-from tests.factories import make_assistant, make_schedule, make_wakeup
+from runs.order import Order
+from tests.factories import make_assistant, make_run, make_schedule, make_wakeup
 from tests.runs.conftest import state
 
 __all__ = ["state"]
@@ -117,3 +118,42 @@ def test_pids_of_this_machine_are_known_from_the_rows():
     make_wakeup(state="running", lease_owner="nobody")
 
     assert working.busy_pids() == [int(lease.owner().split("/")[3])]
+
+
+def test_a_run_that_nobody_hears_of_is_seen_too(steer: Path):
+    watchdog = working.Watchdog()
+    make_run(rung_at=clock.now())
+    assert watchdog.hanging() == {}
+    steer.write_text("130")
+    pulse.stamp("tick")
+
+    assert watchdog.hanging() == {queue.RUNS: "a wakeup or a run was rung for and nobody came"}
+
+
+def test_runs_that_workers_were_asked_for_leave_no_room_for_a_wakeup(steer: Path, settings):
+    """So what is rung for waits its turn, and its cluster is not taken for a hanging one."""
+    settings.SANDUK_MAX_RUNS = 1
+    make_run(state="running")  # at a terminal: it takes no worker
+    assert ticking.room() == 1
+    make_run(state="running", rung_at=clock.now())
+    watchdog = working.Watchdog()
+    make_wakeup(rung_at=clock.now())
+    assert watchdog.hanging() == {}
+    steer.write_text("130")
+    pulse.stamp("tick")
+
+    assert watchdog.hanging() == {}
+    assert ticking.room(ringing_counts=False) == 0
+
+
+def test_a_run_whose_bell_was_lost_is_a_reason_to_look_once(steer: Path):
+    run = make_run(order=Order(task="x").stored(), rung_at=clock.now())
+    assert not working.nudge()
+    steer.write_text("91")
+    assert working.nudge()
+
+    working.tick(0)
+
+    rung = [bell.task["args"] for bell in OrmQ.objects.filter(key=queue.RUNS)]
+    assert rung == [(run.pk,)]
+    assert not working.nudge()

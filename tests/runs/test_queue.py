@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,12 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django_q.models import OrmQ, Schedule
 
-from runs import lifecycle, queue, tasks
+from runs import bells, clock, lifecycle, queue, tasks
 from runs.console import Silent
 from runs.models import Run
+from runs.models.run import RING_AGAIN_S
 from runs.order import Order
+from runs.reconcile import reconcile
 from sanduk_site.checks import check_queue
 from tests.factories import make_run
 
@@ -137,3 +140,100 @@ def test_bells_are_rung_in_the_transaction_of_the_run():
     tasks.enqueue(run)
 
     assert OrmQ.objects.get().task["timeout"] == 120 + queue.BACKSTOP_S
+
+
+# -- bells that were lost -----------------------------------------------------------------------
+def _enqueued(ago_s: float = RING_AGAIN_S + 1) -> Run:
+    """A run whose bell was rung so long ago."""
+    run = make_run(order=Order(task="x").stored())
+    tasks.enqueue(run)
+    rung_at = clock.now() - dt.timedelta(seconds=ago_s)
+    Run.objects.filter(pk=run.pk).update(rung_at=rung_at)
+    return run
+
+
+def test_a_run_whose_bell_was_lost_is_rung_for_again_once(state):
+    run = _enqueued()
+    OrmQ.objects.all().delete()
+
+    assert reconcile().rung == [run.uid]
+    assert reconcile().rung == []
+
+    (bell,) = OrmQ.objects.all()
+    assert (bell.key, bell.task["func"], bell.task["args"]) == ("runs", bells.EXECUTE, (run.pk,))
+
+
+def test_a_bell_that_still_hangs_there_is_not_doubled_however_long_nobody_comes(state):
+    run = _enqueued()
+
+    for _ in range(3):
+        assert reconcile().rung == []
+        Run.objects.filter(pk=run.pk).update(rung_at=clock.now() - dt.timedelta(hours=1))
+
+    assert OrmQ.objects.count() == 1
+
+
+def test_a_bell_that_died_in_the_memory_of_a_worker_is_rung_again(state):
+    run = _enqueued()
+    OrmQ.objects.update(lock=clock.now() + dt.timedelta(days=9))
+
+    assert bells.ring_again() == [run.uid]
+    assert OrmQ.objects.count() == 2
+
+
+@pytest.mark.parametrize("ago_s", [0, RING_AGAIN_S - 30])
+def test_a_bell_of_just_now_is_given_time(ago_s):
+    _enqueued(ago_s)
+    OrmQ.objects.all().delete()
+
+    assert bells.ring_again() == []
+
+
+def test_a_run_that_no_worker_was_asked_for_and_one_that_is_over_are_not_rung_for():
+    make_run()
+    for over in ("ended", "running"):
+        make_run(state=over, rung_at=clock.now() - dt.timedelta(hours=1))
+
+    assert bells.ring_again() == []
+    assert not OrmQ.objects.exists()
+
+
+def test_two_that_look_at_once_ring_once():
+    run = _enqueued()
+
+    assert [Run.objects.ring(run.pk), Run.objects.ring(run.pk)] == [True, False]
+
+
+def test_a_row_of_the_queue_that_nobody_can_read_hides_no_lost_bell():
+    run = _enqueued()
+    OrmQ.objects.update(payload="not signed by us")
+
+    assert bells.ring_again() == [run.uid]
+
+
+def test_a_queued_run_whose_directory_is_taken_ends_as_refused(tmp_path: Path, state):
+    order = Order(
+        task="look", agent="pi", provider="rehearsal", runtime="docker", workdir=str(tmp_path / "w")
+    )
+    make_run(state="running", workspace=str(tmp_path / "w"), uid="aaaaaaaaaaaa")
+    run = make_run(order=order.stored(), workspace=str(tmp_path / "w"))
+
+    assert tasks.execute(run.pk) == "refused"
+
+    run.refresh_from_db()
+    assert (run.state, run.outcome) == ("ended", "refused")
+    assert "aaaaaaaaaaaa" in run.reason
+
+
+def test_a_run_that_sanduk_cannot_execute_is_not_queued_for_ever(monkeypatch):
+    def broken(order: Order) -> None:
+        raise ZeroDivisionError
+
+    run = make_run(order=Order(task="x").stored())
+    monkeypatch.setattr(tasks, "make_plan", broken)
+
+    with pytest.raises(ZeroDivisionError):
+        tasks.execute(run.pk)
+
+    run.refresh_from_db()
+    assert (run.outcome, run.reason) == ("refused", "sanduk itself failed: ZeroDivisionError")
