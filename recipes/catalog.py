@@ -7,11 +7,13 @@ by an entry point of the group `sanduk.recipes` or `sanduk.kits` that loads to i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from recipes.schema import RecipeError
 
@@ -22,7 +24,32 @@ SHIPPED = Path(__file__).parent / "shipped"
 SHIPPED_KITS = SHIPPED / "kits"
 Kind = Literal["recipe", "kit"]
 GROUPS: dict[Kind, str] = {"recipe": "sanduk.recipes", "kit": "sanduk.kits"}
+NAMES_SHOWN = 40  # by the error that a name is not known
 _NAME = re.compile(r"[a-z0-9]+(?:-+[a-z0-9]+)*")
+_T = TypeVar("_T")
+_Seen = dict[tuple[Any, ...], Any]
+_SEEN: ContextVar[_Seen | None] = ContextVar("seen", default=None)
+
+
+@contextlib.contextmanager
+def seen_once() -> Iterator[None]:
+    """For the length of the block directories and packages are looked at once, not per name."""
+    token = _SEEN.set({})
+    try:
+        yield
+    finally:
+        _SEEN.reset(token)
+
+
+def _once(look: Callable[..., _T], *what: Any) -> _T:
+    seen = _SEEN.get()
+    if seen is None:
+        return look(*what)
+    key = (look.__name__, *what)
+    if key not in seen:
+        seen[key] = look(*what)
+    found: _T = seen[key]
+    return found
 
 
 def configuration() -> Path:
@@ -105,7 +132,7 @@ def _find(kind: Kind, spec: str, relative_to: Path | None) -> Path:
     if os.path.lexists(own):
         raise RecipeError(f"{kind} {spec}: {own} is no regular file")
     raise RecipeError(
-        f"{kind} {spec}: there is none; known are {', '.join(_names(kind)) or 'none'}. "
+        f"{kind} {spec}: there is none; known are {_once(_spoken_names, kind)}. "
         "A path needs a slash or the ending .json"
     )
 
@@ -150,8 +177,14 @@ def _own(kind: Kind, name: str) -> Path:
 def _names(kind: Kind) -> tuple[str, ...]:
     found = {point.name for point in _offered(kind)}
     for directory in (SHIPPED if kind == "recipe" else SHIPPED_KITS, user_directory(kind)):
-        found.update(name for name, _ in _held(kind, directory))
+        found.update(name for name, _ in _once(_held, kind, directory))
     return tuple(sorted(name for name in found if is_name(name)))
+
+
+def _spoken_names(kind: Kind) -> str:
+    names = _names(kind)
+    more = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more:,} more" if more > 0 else "") or "none"
 
 
 def _held(kind: Kind, directory: Path) -> list[tuple[str, Path]]:
@@ -176,7 +209,7 @@ def misnamed(kind: Kind) -> tuple[str, ...]:
     """
     return tuple(
         f"{file}: {name!r} is no name: lower-case letters, digits and hyphens; rename it"
-        for name, file in sorted(_held(kind, user_directory(kind)))
+        for name, file in sorted(_once(_held, kind, user_directory(kind)))
         if not is_name(name)
     )
 
@@ -194,12 +227,16 @@ def package_problems(kind: Kind) -> tuple[str, ...]:
 
 
 def _offered(kind: Kind, name: str | None = None) -> list[EntryPoint]:
+    points = _once(_entry_points, kind)
+    return points if name is None else [point for point in points if point.name == name]
+
+
+def _entry_points(kind: Kind) -> list[EntryPoint]:
     from importlib.metadata import entry_points  # costs more than reading a recipe
 
-    every = entry_points(group=GROUPS[kind])
-    points: Iterable[EntryPoint] = every if name is None else every.select(name=name)
     # A path that stands twice on sys.path gives the same offer twice.
-    return sorted(set(points), key=lambda point: (point.name, _source(point), point.value))
+    points = set(entry_points(group=GROUPS[kind]))
+    return sorted(points, key=lambda point: (point.name, _source(point), point.value))
 
 
 def _source(point: EntryPoint) -> str:

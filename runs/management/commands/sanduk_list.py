@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 import recipes
+from recipes.catalog import seen_once
 from runs import agents, engines, providers
 from runs.agents.base import AgentRefusal
 from runs.engines.base import EngineError
@@ -33,13 +34,15 @@ class Command(SandukCommand):
         add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
-        rows = {
+        listed = {
             "agents": _agents,
             "providers": _providers,
             "runtimes": _runtimes,
             "recipes": _recipes,
             "kits": _kits,
-        }[options["what"]]()
+        }[options["what"]]
+        with seen_once():
+            rows = listed()
         if options["json"]:
             self.print_json(rows)
             return 0
