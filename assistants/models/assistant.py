@@ -58,6 +58,11 @@ class Assistant(models.Model):
 
     class Meta:
         ordering: ClassVar[list[str]] = ["name"]
+        permissions = [
+            ("tell_assistant", "Can tell an assistant something"),
+            ("wake_assistant", "Can wake an assistant now"),
+            ("change_assistant_security", "Can change what an assistant may reach"),
+        ]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
                 name="assistant_name", fields=["name"], condition=Q(removed_at__isnull=True)

@@ -119,6 +119,7 @@ class OutboxItem(models.Model):
 
     class Meta:
         ordering: ClassVar[list[str]] = ["-created_at", "-pk"]
+        permissions = [("decide_outboxitem", "Can approve and reject what assistants want to say")]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.CheckConstraint(
                 name="outbox_decided_when",

@@ -58,6 +58,7 @@ class MemorySnapshot(models.Model):
 
     class Meta:
         ordering: ClassVar[list[str]] = ["-taken_at", "-pk"]
+        permissions = [("review_memory", "Can accept, reject and restore what assistants remember")]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
                 name="snapshot_once_per_moment",

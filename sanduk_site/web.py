@@ -1,0 +1,43 @@
+"""The process that answers browsers: uvicorn on a socket that the supervisor holds open."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+
+import uvicorn
+from django.conf import settings
+
+GRACE_S = 5  # for answers under way; a page that follows a run never ends by itself
+_PARENT_LOOK_S = 1.0
+
+
+def serve(descriptor: int) -> int:
+    """Answer on an inherited listening socket until SIGTERM, or until the supervisor is gone."""
+    proxies = settings.SANDUK_TRUSTED_PROXIES
+    server = uvicorn.Server(
+        uvicorn.Config(
+            "sanduk_site.asgi:application",
+            lifespan="off",
+            log_config=None,
+            access_log=False,  # an address may hold a one-time link
+            server_header=False,
+            proxy_headers=bool(proxies),
+            forwarded_allow_ips=proxies,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+    )
+    watch = threading.Thread(target=_end_with_parent, args=(server, os.getppid()), daemon=True)
+    watch.start()
+    server.run(sockets=[socket.socket(fileno=descriptor)])
+    return 0 if server.started else 1
+
+
+def _end_with_parent(server: uvicorn.Server, parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_PARENT_LOOK_S)
+    server.should_exit = True
+    time.sleep(2 * GRACE_S)
+    os._exit(1)  # a view that hangs must not hold the address
