@@ -20,6 +20,7 @@ LONGEST_LIMIT = 7 * DAY  # what a provider, or an agent in its name, may make us
 SHORTEST_LIMIT = dt.timedelta(minutes=15)  # where it does not say until when
 AGAIN_AT_MOST = 3  # interrupted wakeups in a row that are tried once more
 USUAL_INTERVAL = dt.timedelta(minutes=30)
+BY_HOST = "this host could not run it: "  # how the reason of such a slot begins
 
 W = Wakeup.Outcome
 _OF_RUN = {
@@ -42,6 +43,8 @@ class Verdict:
 
 def of_run(run: Run) -> Verdict:
     """What a run's end means for its wakeup. What the agent exited with plays no part."""
+    if run.refused_by_host:
+        return Verdict(W.MISSED, f"{BY_HOST}{run.reason}")
     outcome = _OF_RUN.get(RunOutcome(run.outcome), W.FAILED)
     named = run.outcome.replace("_", " ")
     plain = run.outcome in (RunOutcome.FAILED, *_OF_RUN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
 
 from assistants import keys, schedules
 from assistants.arriving import unread_change
+from assistants.consequences import BY_HOST
 from assistants.keys import DESTINATIONS, KEYS, NAME, SCHEDULE_NAMES
 from assistants.models import Assistant, InboxMessage, OutboxItem, Schedule, Wakeup
 from assistants.schedules import Slot, timing_of
@@ -206,7 +208,29 @@ def one(name: str) -> Any:
 
 
 def trouble() -> list[str]:
-    """What is wrong with assistants that look right: an enabled one that no slot will wake."""
+    """What is wrong with assistants that look right, in a line for each cause.
+
+    An enabled one that no slot will wake; those whose last slot this host could not run.
+    """
+    return [*_without_a_slot(), *_by_host()]
+
+
+def _by_host() -> list[str]:
+    newest = Wakeup.objects.filter(assistant=OuterRef("pk"), state=Wakeup.State.ENDED)
+    reason = Subquery(newest.order_by("-ended_at", "-pk").values("reason")[:1])
+    found = Assistant.objects.awake().annotate(reason=reason).order_by("name")
+    of_cause = defaultdict(list)
+    rows = found.filter(reason__startswith=BY_HOST).values_list("name", "reason")
+    for name, why in rows:
+        of_cause[why.removeprefix(BY_HOST)].append(name)
+    return [
+        f"this host could not run {', '.join(names[:5])}"
+        f"{f' and {len(names) - 5} more' if len(names) > 5 else ''}: {visible(why, limit=300)}"
+        for why, names in of_cause.items()
+    ]
+
+
+def _without_a_slot() -> list[str]:
     stuck = Assistant.objects.awake().annotate(next_slot=Min("schedules__next_at"))
     return [
         f"assistant {each.name} is enabled and has no next wakeup; to plan one: sanduk assistant "

@@ -24,7 +24,7 @@ from runs.engines.base import EngineError
 from runs.lifecycle import execute, start_here
 from runs.models import Run
 from runs.plan import Plan, make_plan
-from runs.refusal import Refusal
+from runs.refusal import HostRefusal, Refusal
 from runs.visible import visible
 
 W = Wakeup.Outcome
@@ -182,6 +182,8 @@ class _Life:
         try:
             plan = make_plan(order)
             workspace.prepare(plan.workspace)
+        except HostRefusal as exc:
+            raise _Over(W.MISSED, f"{consequences.BY_HOST}{exc}") from None
         except Refusal as exc:
             raise _Over(W.BROKEN, str(exc)) from None
         self._paper(papers.TASK, task)
@@ -190,6 +192,8 @@ class _Life:
     def _remember_before(self) -> None:
         try:
             collaborators.before_wakeup(self.assistant, self.wakeup)
+        except HostRefusal as exc:
+            raise _Over(W.MISSED, f"{consequences.BY_HOST}{exc}") from None
         except (OSError, Refusal) as exc:
             raise _Over(W.BROKEN, f"its memory could not be kept: {exc}") from None
         self._remembered = True
@@ -200,8 +204,9 @@ class _Life:
                 run = start_here(ready.plan, trigger=Run.Trigger.SCHEDULE)
                 self._bind(run, ready.messages)
         except Refusal as exc:
-            # the host has no room now, or somebody works there: no failure of the assistant's
-            raise _Over(W.MISSED, str(exc)) from None
+            # no room now, or somebody works there: no failure of the assistant's
+            why = consequences.BY_HOST if isinstance(exc, HostRefusal) else ""
+            raise _Over(W.MISSED, f"{why}{exc}") from None
         if self._hold.lost:
             raise HoldLost
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from runs.refusal import Refusal
+from runs.refusal import HostRefusal, Refusal
 
 MEMORY_MIN = 32 * 2**20  # engines take 6 MB, in which no agent of any kind starts
 MEMORY_MAX = 2**50
@@ -45,7 +45,7 @@ def require_memory(limit: str) -> None:
     """
     wanted, free = size_bytes(limit), available_bytes()
     if free is not None and free < wanted:
-        raise Refusal(
+        raise HostRefusal(
             f"this host has {free / 2**30:.1f} GB of memory to give, and the run may take "
             f"{wanted / 2**30:.1f} GB; lower --memory, or wait"
         )

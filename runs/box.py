@@ -18,7 +18,7 @@ from pathlib import Path
 from runs.engines.base import Mount
 from runs.mounts import BOX, WORK
 from runs.paths import runtime_place
-from runs.refusal import Refusal
+from runs.refusal import HostRefusal, Refusal
 
 ENTRY = Path(__file__).parent / "boxed" / "entry.sh"
 SHELL = Path(__file__).parent / "boxed" / "shell.sh"
@@ -42,7 +42,7 @@ def runtime_directory() -> Path:
         base.mkdir(mode=0o700, exist_ok=True)
         facts = base.lstat()
     except OSError as exc:
-        raise Refusal(f"{base} cannot be created: {exc.strerror}") from None
+        raise HostRefusal(f"{base} cannot be created: {exc.strerror}") from None
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != uid:
         raise Refusal(f"{base} belongs to somebody else; remove it, or set XDG_RUNTIME_DIR")
     if stat.S_IMODE(facts.st_mode) != 0o700:
@@ -143,7 +143,7 @@ def make(uid: str) -> Box:
     try:
         path.mkdir(mode=0o700)
     except OSError as exc:
-        raise Refusal(f"{path} cannot be created: {exc.strerror}") from None
+        raise HostRefusal(f"{path} cannot be created: {exc.strerror}") from None
     box = Box(path)
     for name, text in _NETWORK_FILES.items():
         box.write(name, text)

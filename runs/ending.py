@@ -25,6 +25,7 @@ class Ending:
     ledger: Ledger | None = None
     certificate: dict[str, Any] = field(default_factory=dict)
     kept: str = ""
+    by_host: bool = False  # refused because of this host, not because of what was asked for
     left: list[str] = field(default_factory=list)
     unwritten: str = ""  # why the database did not take it
     untraced: str = ""  # why it did not take the last of the trace
@@ -37,6 +38,7 @@ class Ending:
             "outcome": self.outcome,
             "exit_code": EXIT_CODES[self.outcome],
             "reason": _text(self.reason, 2000),
+            "refused_by_host": self.by_host,
             "agent_exit_code": self.agent_exit_code,
             "final_text": _text(result.text, FINAL_TEXT_MAX),
             # a JSON column takes no NaN and no infinity

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from runs.refusal import Refusal
+from runs.refusal import HostRefusal, Refusal
 
 _ID = re.compile("[0-9a-f]{16}")
 
@@ -31,7 +31,7 @@ def require_room() -> None:
     """Raise Refusal when SANDUK_HOME's file system is all but full: a run could not be recorded."""
     free = shutil.disk_usage(settings.SANDUK_HOME).free // 2**20
     if free < settings.SANDUK_MIN_FREE_MB:
-        raise Refusal(
+        raise HostRefusal(
             f"only {free} MB are free in {settings.SANDUK_HOME}; make room, or lower "
             f"SANDUK_MIN_FREE_MB ({settings.SANDUK_MIN_FREE_MB})"
         )

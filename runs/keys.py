@@ -7,7 +7,7 @@ from pathlib import Path
 
 from relay import Provider
 from runs import credentials, providers
-from runs.refusal import Refusal
+from runs.refusal import HostRefusal, Refusal
 
 
 def provider_key(provider: Provider) -> str:
@@ -25,9 +25,9 @@ def provider_key(provider: Provider) -> str:
         return ""
     value = value_of(name)
     if not value and provider.needs_key:
-        raise Refusal(_missing(provider))
+        raise HostRefusal(_missing(provider))
     if fault := fault_of(value):
-        raise Refusal(f"{name} {fault}; it was not used")
+        raise HostRefusal(f"{name} {fault}; it was not used")
     return value
 
 
@@ -56,7 +56,7 @@ def value_of(name: str) -> str:
     try:
         return _found(name)
     except (OSError, UnicodeDecodeError):
-        raise Refusal(f"{name}_FILE names a file that cannot be read") from None
+        raise HostRefusal(f"{name}_FILE names a file that cannot be read") from None
 
 
 def source_of(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, transaction
 
-from runs import box, clock, lease, report, workspace
+from runs import box, clock, lease, narration, report, workspace
 from runs.admission import require_memory
 from runs.audit import account
 from runs.console import Console
@@ -23,7 +23,7 @@ from runs.order import Order
 from runs.overlap import notes, refuse_overlap, writable_in
 from runs.plan import Plan
 from runs.recorder import Recorder
-from runs.refusal import Refusal
+from runs.refusal import HostRefusal, Refusal
 from runs.signals import run_ended
 from runs.supervise import Supervision
 
@@ -99,20 +99,34 @@ def _columns(plan: Plan, trigger: str) -> dict[str, Any]:
     }
 
 
-def execute(run: Run, plan: Plan, console: Console) -> Run:
+def run_here(plan: Plan, console: Console) -> Run:
+    """Write the run down as this process's and run it to its end; returns the ended row.
+
+    Raises Refusal as `start_here` does.
+    """
+    with Interrupts() as interrupts:  # from here on a Ctrl-C is how the run ends
+        run = start_here(plan)
+        console.progress(narration.opening(run, plan))
+        return execute(run, plan, console, interrupts)
+
+
+def execute(run: Run, plan: Plan, console: Console, interrupts: Interrupts | None = None) -> Run:
     """Run it to its end in this process and return the ended row.
 
     The run must be claimed by this process. Whatever happens, it ends, or it is left to the
     reconciler with its lease provably dead.
+
+    Args:
+        interrupts: what already catches this process's signals, since before the claim.
     """
     owner = lease.owner()
     for note in notes(run, plan.mounts):
         console.progress(note)
-    with Interrupts() as interrupts:
+    with contextlib.nullcontext(interrupts) if interrupts else Interrupts() as caught:
         try:
-            ending = _live(run, plan, console, owner, interrupts)
+            ending = _live(run, plan, console, owner, caught)
         except Refusal as exc:
-            ending = Ending(Outcome.REFUSED, str(exc))
+            ending = Ending(Outcome.REFUSED, str(exc), by_host=isinstance(exc, HostRefusal))
         except BaseException as exc:
             _end(run, owner, Ending(Outcome.FAILED, f"sanduk itself failed: {type(exc).__name__}"))
             raise

@@ -23,7 +23,7 @@ from runs.engines.base import Engine, EngineError, Mount
 from runs.link import PORT
 from runs.order import MODES, Order
 from runs.paths import expanded
-from runs.refusal import Refusal
+from runs.refusal import HostRefusal, Refusal
 from runs.report import with_instruction
 from runs.workspace import Workspace
 
@@ -221,7 +221,8 @@ def _engine(order: Order) -> Engine:
     try:
         engine = get_engine(order.runtime or settings.SANDUK_RUNTIME or None)
     except EngineError as exc:
-        raise Refusal(str(exc)) from None
+        kind = Refusal if order.runtime else HostRefusal
+        raise kind(str(exc)) from None
     if order.relayed and not engine.shares_sockets:
         raise Refusal(
             f"engine {engine.name} cannot share a socket with this host, so {order.mode} runs "

@@ -30,6 +30,7 @@ from runs.engines.failures import why_not_started
 from runs.following import Following
 from runs.hidden import Hiding
 from runs.holdings import Holdings
+from runs.host_fault import is_by_host
 from runs.installation import install_id, run_directory
 from runs.models import Run
 from runs.models.run import Outcome
@@ -162,7 +163,12 @@ class Supervision:
             pass
         except (Refusal, EngineError, relay.InvalidCredential, seal.ProbeFailed) as exc:
             if not self._following.started:
-                return Ending(Outcome.REFUSED, str(exc), certificate=self._certificate())
+                return Ending(
+                    Outcome.REFUSED,
+                    str(exc),
+                    certificate=self._certificate(),
+                    by_host=await is_by_host(self._engine, exc),
+                )
             self.halt("interrupted", f"the engine stopped answering: {exc}")
         return await self._conclude(holdings, state)
 

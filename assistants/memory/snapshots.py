@@ -25,6 +25,7 @@ from assistants.memory.manifest import Damaged
 from assistants.memory.store import Store
 from assistants.models import Assistant, MemorySnapshot, Wakeup
 from runs import audit, clock
+from runs.host_fault import refusal_of
 from runs.models import Run
 from runs.overlap import refuse_overlap
 from runs.refusal import Refusal
@@ -147,7 +148,8 @@ def locked(assistant: Assistant) -> Iterator[Memory]:
     except (OSError, Damaged) as exc:
         reason = (exc.strerror if isinstance(exc, OSError) else None) or str(exc)
         where = f" ({exc.filename})" if isinstance(exc, OSError) and exc.filename else ""
-        raise Refusal(f"the memory of {assistant.name} cannot be kept: {reason}{where}") from exc
+        why = f"the memory of {assistant.name} cannot be kept: {reason}{where}"
+        raise refusal_of(exc, why) from exc
 
 
 def take(assistant: Assistant, wakeup: Wakeup | None, moment: str) -> MemorySnapshot:

@@ -243,6 +243,7 @@ class Run(models.Model):
     outcome = models.CharField(max_length=16, choices=Outcome, blank=True)
     exit_code = models.IntegerField(null=True, blank=True)
     reason = models.TextField(blank=True)
+    refused_by_host = models.BooleanField(default=False)  # nothing was wrong with the order
     agent_exit_code = models.IntegerField(null=True, blank=True)
 
     created_at = models.DateTimeField(default=clock.now)
@@ -310,6 +311,7 @@ class Run(models.Model):
         permissions = [
             ("start_run", "Can start a run"),
             ("stop_run", "Can stop a run"),
+            ("view_request_bodies", "Can read what was sent to a provider"),
         ]
 
     def __str__(self) -> str:
