@@ -28,6 +28,13 @@ class Home:
 
     def add(self, name: str, brief: str, **keys: Any) -> Path:
         """Write an assistant's directory and take it in. `keys` are those of its toml."""
+        place = self.lay_out(name, brief, **keys)
+        done = self.made.sanduk("assistant", "add", str(place))
+        assert done.code == 0, done
+        return place
+
+    def lay_out(self, name: str, brief: str, **keys: Any) -> Path:
+        """Write its directory alone."""
         place = self.made.ground / name
         (place / "workspace").mkdir(parents=True)
         if os.geteuid() == 0:
@@ -44,8 +51,6 @@ class Home:
         }
         lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
         (place / "assistant.toml").write_text("\n".join(lines) + "\n")
-        done = self.made.sanduk("assistant", "add", str(place))
-        assert done.code == 0, done
         return place
 
     def due(self, name: str) -> None:
