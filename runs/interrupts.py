@@ -2,6 +2,7 @@
 
 `loop.add_signal_handler` leaves SIGTERM at its default action once the loop is closed, so the
 handlers are ordinary ones, installed before anything is taken and restored after all is given back.
+What came before them and went unheard is told too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from runs import early_signals
 from runs.outcome import Halt
 
 REASONS: dict[int, tuple[Halt, str]] = {
@@ -35,6 +37,8 @@ class Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in REASONS:
                 self._before[number] = signal.signal(number, self._caught)
+            unheard = (number for number in early_signals.kept() if number in REASONS)
+            self._waiting += [number for number in unheard if number not in self._waiting]
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -66,10 +66,22 @@ INTERNAL = {"execute", "wakeup", "cluster"}  # what other commands start
 def main() -> None:
     """The console script. Exits with the command's code; 2 for a word that is no command."""
     try:
+        from runs import early_signals
+
+        early_signals.keep()
         _main()
     except KeyboardInterrupt:
-        print("sanduk: stopped with Ctrl-C", file=sys.stderr)
-        raise SystemExit(130) from None
+        raise SystemExit(_stopped()) from None
+    except Exception as exc:
+        # Python 3.11 makes another exception of a Ctrl-C that comes while it makes a class
+        if isinstance(exc.__cause__, KeyboardInterrupt):
+            raise SystemExit(_stopped()) from None
+        raise
+
+
+def _stopped() -> int:
+    print("sanduk: stopped with Ctrl-C", file=sys.stderr)
+    return 130
 
 
 def _main() -> None:

@@ -27,6 +27,23 @@ pytestmark = pytest.mark.engine
 POLITE = f"""trap 'echo "{{\\"type\\": \\"text\\", \\"text\\": \\"bye\\"}}"; exit 0' TERM
 {READY}; while :; do sleep 0.1; done"""
 OWN_REPORT = "what a person wrote"
+# a Ctrl-C in the middle of the loading, in a place where nobody hears of it
+SWALLOWING = """\
+import os, signal, sys
+
+class Swallows:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        sum(range(100))
+
+class Importing:
+    def find_spec(self, name, path=None, target=None):
+        if name == "runs.lifecycle":
+            sys.meta_path.remove(self)
+            Swallows()
+
+sys.meta_path.insert(0, Importing())
+"""
 
 
 def slow_removal(made: Installation, door: Door) -> threading.Event:
@@ -134,6 +151,19 @@ def test_a_signal_while_it_starts_leaves_nothing(docker: Installation, when_s: f
     assert done.code in (130, -signal.SIGINT, 1), done
     if docker.rows():
         assert docker.row["outcome"] == "cancelled"
+    docker.nothing_left()
+
+
+def test_a_ctrl_c_whose_exception_python_drops_ends_the_run_all_the_same(docker: Installation):
+    """As it drops one in the callback of a weak reference, of which each import has some."""
+    (docker.ground / "sitecustomize.py").write_text(SWALLOWING)
+    going = docker.start(*docker.words(WAIT), PYTHONPATH=str(docker.ground))
+    done = going.end(limit_s=40)
+
+    assert "Exception ignored in: <function Swallows.__del__" in done.err
+    assert done.code == 130
+    assert docker.row["outcome"] == "cancelled"
+    assert "ready" not in done.out  # it had not come to start the agent
     docker.nothing_left()
 
 

@@ -13,7 +13,7 @@ from django.core.management.base import CommandParser
 
 from runs import narration, workspace
 from runs.console import Terminal
-from runs.lifecycle import execute, exit_code, start_here
+from runs.lifecycle import exit_code, run_here
 from runs.management.commands.sanduk_show import VERDICTS
 from runs.management.terminal import SandukCommand, add_engine_flags
 from runs.models import Run
@@ -55,10 +55,8 @@ class Command(SandukCommand):
         plan = make_plan(order)
         workspace.prepare(plan.workspace)
         _lay_out(plan)
-        run = start_here(plan)
         console = Terminal(quiet=options["quiet"])
-        console.progress(narration.opening(run, plan))
-        run = execute(run, plan, console)
+        run = run_here(plan, console)
         for line in narration.closing(run):
             console.warn(line)
         self._show(run)

@@ -12,7 +12,7 @@ from django.core.management.base import CommandParser
 
 from runs import duration, keys, mounts, narration, overlap, preview
 from runs.console import Terminal
-from runs.lifecycle import execute, exit_code, start_here
+from runs.lifecycle import exit_code, run_here
 from runs.management.detach import detach
 from runs.management.run_flags import add_run_flags
 from runs.management.terminal import SandukCommand, add_engine_flags, add_json_flag
@@ -52,10 +52,8 @@ class Command(SandukCommand):
             overlap.refuse_output(f"{output.flag} {output.text}", output.path)
         if options["detach"]:
             return detach(plan, self)
-        run = start_here(plan)
         console = Terminal(quiet=options["quiet"], trace_to_stderr=options["json"])
-        console.progress(narration.opening(run, plan))
-        run = execute(run, plan, console)
+        run = run_here(plan, console)
         # it is over: a late Ctrl-C may not cost the last lines or change the exit code
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         return self._finish(run, options, outputs, console)

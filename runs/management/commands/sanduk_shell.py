@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 
 from runs import keys, narration
 from runs.console import BesideShell, Terminal
-from runs.lifecycle import execute, exit_code, start_here
+from runs.lifecycle import exit_code, run_here
 from runs.management.commands.sanduk_run import order_from
 from runs.management.run_flags import add_shell_flags
 from runs.management.terminal import SandukCommand, add_engine_flags
@@ -53,10 +53,8 @@ class Command(SandukCommand):
         plan = make_plan(order_from({**NOT_ASKED, **options, "shell": shell, "task": TASKS[shell]}))
         if plan.provider is not None:
             keys.provider_key(plan.provider)  # a missing one is told before anything is made
-        run = start_here(plan)
         console = (BesideShell if shell == "tty" else Terminal)(quiet=options["quiet"])
-        console.progress(narration.opening(run, plan))
-        run = execute(run, plan, console)
+        run = run_here(plan, console)
         # it is over: a late Ctrl-C may not cost the last lines or change the exit code
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         return self._finish(run, console, quiet=options["quiet"])
