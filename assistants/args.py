@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from runs import duration
+from recipes.catalog import is_path
+from runs import duration, mounts
 from runs.management.commands.sanduk_run import Command as RunCommand
+from runs.paths import expanded
 from runs.refusal import Refusal
 
 # the flags that a key stands for
@@ -29,8 +32,49 @@ _NOT_HERE = {
 }
 
 
+def path_from(directory: Path, text: str, *, what: str) -> str:
+    """A path of an assistant's file: absolute, from its directory, wherever a process runs.
+
+    Raises Refusal for a home that is not there.
+    """
+    return str((directory / expanded(text, what=what)).absolute())
+
+
+def mount_from(directory: Path, text: str) -> str:
+    """The same for the source of a mount. Raises Refusal when it is not of a mount's form."""
+    absolute = mounts.absolute(text)
+    return absolute if text.startswith(("/", "~")) else str(directory / text)
+
+
+def _kit_from(directory: Path, text: str) -> str:
+    return path_from(directory, text, what="--kit") if is_path(text) else text
+
+
+_PATHS: dict[str, Callable[[Path, str], str]] = {
+    "--mount": mount_from,
+    "--kit": _kit_from,
+    "--containerfile": lambda home, text: path_from(home, text, what="--containerfile"),
+    "--log-dir": lambda home, text: path_from(home, text, what="--log-dir"),
+}
+
+
+def _rooted(args: Sequence[str], directory: Path) -> list[str]:
+    """The words with each path in them made absolute."""
+    rooted: list[str] = []
+    words = iter(args)
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if flag not in _PATHS:
+            rooted.append(word)
+        elif equals:
+            rooted.append(f"{flag}={_PATHS[flag](directory, value)}")
+        else:
+            rooted += [flag, _PATHS[flag](directory, next(words))]
+    return rooted
+
+
 def settled(
-    args: Sequence[str], given: set[str]
+    args: Sequence[str], given: set[str], directory: Path
 ) -> tuple[dict[str, Any], tuple[str, ...], list[str]]:
     """The fields of Config that some of them mean, the others, and notes.
 
@@ -38,6 +82,7 @@ def settled(
 
     Args:
         given: the keys that the file sets.
+        directory: the assistant's, from which paths among them start.
 
     Raises:
         Refusal: `sanduk run` would not take them, or they say what a key says, too.
@@ -56,7 +101,7 @@ def settled(
             raise Refusal(f"{_flag(parser, name)} contradicts the key {key}; say it once")
     fields = dict(_field(name, found[name]) for name in named)
     notes = [f"{_flag(parser, name)} in args is read as its key" for name in named]
-    return fields, tuple(_without(parser, named, args)), notes
+    return fields, tuple(_rooted(_without(parser, named, args), directory)), notes
 
 
 def _field(name: str, value: Any) -> tuple[str, Any]:

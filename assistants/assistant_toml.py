@@ -13,7 +13,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from assistants import schedules
-from assistants.args import settled
+from assistants.args import mount_from, path_from, settled
 from assistants.config import Config
 from assistants.keys import (
     BY_NAME,
@@ -31,8 +31,7 @@ from assistants.models.assistant import NAME as NAME_RULE
 from assistants.schedules import Timing
 from assistants.toml_lines import line_of
 from recipes.catalog import is_path
-from runs import mounts, tree
-from runs.paths import expanded
+from runs import tree
 from runs.refusal import Refusal
 
 FILE = "assistant.toml"
@@ -158,7 +157,7 @@ class _Reader:
         if "gate_timeout" in self.document and not fields["gate"]:
             raise self._wrong("gate_timeout", "it means nothing without gate")
         try:
-            more, args, notes = settled(fields["args"], set(self.document))
+            more, args, notes = settled(fields["args"], set(self.document), self.directory)
         except Refusal as exc:
             raise self._wrong("args", str(exc)) from None
         self.notes += notes
@@ -171,8 +170,7 @@ class _Reader:
 
     def _settle_recipe(self, fields: dict[str, Any]) -> None:
         if is_path(fields["recipe"]):
-            path = expanded(fields["recipe"], what="recipe")
-            fields["recipe"] = str((self.directory / path).absolute())
+            fields["recipe"] = path_from(self.directory, fields["recipe"], what="recipe")
 
     def _mode(self, mode: str) -> str:
         if PROXY not in self.document:
@@ -189,14 +187,10 @@ class _Reader:
         return meant
 
     def _mount(self, text: str) -> str:
-        """With its source made absolute from the directory, not from where the command runs."""
         try:
-            absolute = mounts.absolute(text)
+            return mount_from(self.directory, text)
         except Refusal as exc:
             raise self._wrong("mounts", str(exc).removeprefix("--mount ")) from None
-        if text.startswith(("/", "~")):
-            return absolute
-        return str(self.directory / text)
 
     def _refuse_outside(self, name: str, value: str) -> None:
         """What its agent can write to may neither instruct it nor run on the host."""

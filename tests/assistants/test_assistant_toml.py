@@ -5,13 +5,15 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assistants import assistant_toml, keys, toml_text
+from assistants import assistant_toml, briefing, keys, listing, toml_text
 from assistants.assistant_toml import Arrival
 from assistants.config import Config
+from assistants.models import Assistant
 from assistants.schedules import Timing
 from assistants.toml_lines import line_of
 from runs import clock
@@ -228,6 +230,31 @@ def test_args_that_a_key_can_say_become_that_key(tmp_path: Path):
     assert (found.config.recipe, found.config.idle_timeout_s) == ("mine", None)
     assert any("--budget in args" in note for note in found.notes)
     assert any("has a network" in note for note in found.notes)
+
+
+@pytest.mark.django_db
+def test_paths_in_args_start_at_the_directory_wherever_it_is_woken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", "/home/me")
+    found = arrived(
+        tmp_path / "a",
+        'args = ["--containerfile", "box/Containerfile", "--mount=../data:/data:ro", "--mount", '
+        '"~/x:/x", "--kit", "./kits/sql", "--kit=lint", "--log-dir", "/srv/logs", "-ritem.json"]',
+    )
+    monkeypatch.chdir("/")
+    assistant = Assistant(name="a", directory=str(tmp_path / "a"))
+    config = msgspec.structs.replace(found.config, recipe="")
+
+    order = briefing.order(assistant, config, "look", budget_usd=None)
+
+    assert found.config.recipe == f"{tmp_path}/a/item.json"
+    assert order.containerfile == f"{tmp_path}/a/box/Containerfile"
+    assert order.mounts == (f"{tmp_path}/a/../data:/data:ro", "/home/me/x:/x")
+    assert order.kits == (f"{tmp_path}/a/kits/sql", "lint")
+    assert order.log_dir == "/srv/logs"
+    told = dict(listing.settings(Assistant(config=found.config.stored(), pk=1)))
+    assert f"--containerfile {tmp_path}/a/box/Containerfile" in told["args"]
 
 
 def test_several_schedules_share_what_is_said_at_the_top(tmp_path: Path):
