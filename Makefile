@@ -13,7 +13,7 @@ export TASK WORK
 NEEDS_TASK = [ -n "$$TASK" ] || { echo "give a task: make $@ TASK='look at every file here'" >&2; exit 2; }
 
 .DEFAULT_GOAL := help
-.PHONY: help env sync lock engine demo test test-fast test-engine test-slow test-live test-agents qa bench \
+.PHONY: help env sync lock engine demo test test-fast test-engine test-browser test-slow test-live test-agents qa bench \
 	image image-rebuild run run-sealed shell images \
 	system-status system-start system-stop ps logs stop clean distclean destroy
 
@@ -37,6 +37,7 @@ demo: env engine ## one sealed run of a real agent: no key, no account, no netwo
 
 test: env ## everything the tests need, then all tests
 	@scripts/engine-up --podman
+	@scripts/browser-up || echo "the tests in a browser will be skipped" >&2
 	$(PYTEST)
 
 test-fast: env ## the tests that need no engine, no key and no network
@@ -45,6 +46,11 @@ test-fast: env ## the tests that need no engine, no key and no network
 test-engine: env ## the tests that need a container engine
 	@scripts/engine-up --podman
 	$(PYTEST) -m "engine and not live"
+
+test-browser: env ## the tests that drive the site in a Chromium
+	@scripts/engine-up
+	@scripts/browser-up
+	$(PYTEST) -m "browser and not live"
 
 test-slow: env ## an assistant on its worker for half an hour, the worker killed twice
 	@scripts/engine-up
