@@ -1,5 +1,14 @@
+from typing import Any
+
 from django.apps import AppConfig
 from django.contrib.admin.apps import SimpleAdminConfig
+from django.db.models.signals import post_migrate
+
+
+def _make_groups(**_: Any) -> None:
+    from sanduk_site import roles
+
+    roles.make_groups()
 
 
 class SandukSiteConfig(AppConfig):
@@ -7,7 +16,9 @@ class SandukSiteConfig(AppConfig):
     default = True
 
     def ready(self) -> None:
-        from sanduk_site import checks  # noqa: F401 - registers them
+        from sanduk_site import checks, sessions  # noqa: F401 - registers them
+
+        post_migrate.connect(_make_groups, sender=self)
 
 
 class AdminConfig(SimpleAdminConfig):

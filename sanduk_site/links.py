@@ -7,7 +7,6 @@ import hashlib
 import secrets
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 
 from runs import clock
@@ -32,8 +31,8 @@ def new(user: Any = None) -> str:
     return token
 
 
-def address_of(token: str, base_url: str = "") -> str:
-    return f"{base_url or settings.SANDUK_BASE_URL}/setup/{token}"
+def address_of(token: str, base_url: str) -> str:
+    return f"{base_url}/setup/{token}"
 
 
 def found(token: str) -> OneTimeLink | None:

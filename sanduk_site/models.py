@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
 
 from runs import clock
 
@@ -38,12 +37,11 @@ class OneTimeLink(models.Model):
 
 
 class LoginSession(models.Model):
-    """One browser somebody is, or was, signed in with. Ending it deletes Django's session."""
+    """One browser somebody is, or was, signed in with; `sanduk_site.sessions` ends it."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="login_sessions"
     )
-    session_key = models.CharField(max_length=40)
     began_at = models.DateTimeField(default=clock.now)
     address = models.GenericIPAddressField(null=True, blank=True)
     browser = models.CharField(max_length=200, blank=True)  # what it says of itself: hostile
@@ -53,11 +51,6 @@ class LoginSession(models.Model):
     class Meta:
         ordering: ClassVar[list[str]] = ["-began_at", "-pk"]
         permissions = [("end_loginsession", "Can end the sessions of others")]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(
-                name="login_session_once", fields=["session_key"], condition=Q(ended_at=None)
-            )
-        ]
 
     def __str__(self) -> str:
         return f"{self.user_id} since {self.began_at:%Y-%m-%d %H:%M}"

@@ -41,6 +41,8 @@ try:
     SANDUK_HIDE = env.words("SANDUK_HIDE")
     # addresses the egress door may reach although they are private: for tests of the door
     SANDUK_EGRESS_ADMIT = env.words("SANDUK_EGRESS_ADMIT")
+    # on or off for good; unset: as was chosen at the first run, or with `sanduk user four-eyes`
+    SANDUK_FOUR_EYES = env.flag("SANDUK_FOUR_EYES") if env.text("SANDUK_FOUR_EYES") else None
     ALLOWED_HOSTS = env.words("SANDUK_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
     if env.text("SANDUK_BASE_URL"):
         ALLOWED_HOSTS.append(env.host_of(SANDUK_BASE_URL))
@@ -108,6 +110,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "sanduk_site.sessions.EndedSessions",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",

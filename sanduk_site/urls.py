@@ -6,7 +6,7 @@ from django.apps import apps
 from django.contrib import admin
 from django.urls import path
 
-from sanduk_site import home
+from sanduk_site import first_run_pages, health, home, session_pages, setup
 
 admin.autodiscover()
 # whoever may add a schedule of the queue's there may have any function called with any argument
@@ -18,4 +18,11 @@ urlpatterns = [
     path("", home.home, name="home"),
     path("waiting", home.waiting, name="waiting"),
     path("admin/", admin.site.urls),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("setup/<str:token>", setup.setup, name="setup"),
+    path("first-run", first_run_pages.start, name="first-run"),
+    path("first-run/<str:name>", first_run_pages.step, name="first-run-step"),
+    path("sessions", session_pages.sessions, name="sessions"),
+    path("sessions/<int:pk>/end", session_pages.end, name="session-end"),
 ]

@@ -4,6 +4,7 @@ from runs.models.decisions import AuditEvent, Decision
 from runs.models.evidence import EgressAttempt, RelayCall, RunEvent
 from runs.models.people import TerminalAccount
 from runs.models.run import Run
+from runs.models.site import SiteSetting
 
 __all__ = [
     "AuditEvent",
@@ -12,5 +13,6 @@ __all__ = [
     "RelayCall",
     "Run",
     "RunEvent",
+    "SiteSetting",
     "TerminalAccount",
 ]

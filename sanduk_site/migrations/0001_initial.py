@@ -30,7 +30,6 @@ class Migration(migrations.Migration):
             name='LoginSession',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('session_key', models.CharField(max_length=40)),
                 ('began_at', models.DateTimeField(default=runs.clock.now)),
                 ('address', models.GenericIPAddressField(blank=True, null=True)),
                 ('browser', models.CharField(blank=True, max_length=200)),
@@ -41,7 +40,6 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['-began_at', '-pk'],
                 'permissions': [('end_loginsession', 'Can end the sessions of others')],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('ended_at', None)), fields=('session_key',), name='login_session_once')],
             },
         ),
     ]

@@ -1,0 +1,131 @@
+"""The first run, step by step: what was chosen so far, and what a sample assistant takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from assistants import arriving, scaffold, ticking
+from assistants.models import Assistant, OutboxItem, Wakeup
+from relay import Provider
+from runs import audit, clock, condition, credentials, four_eyes, keys, providers
+from runs.condition import EngineCondition
+from runs.models import SiteSetting
+from runs.refusal import Refusal
+
+NAME = "first_run"
+SAMPLE, AGENT, REHEARSAL = "sample", "pi", "rehearsal"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Args:
+    name: its place in the address.
+    title: a question, or what to do.
+    is_done: whether it can be passed over.
+    """
+
+    name: str
+    title: str
+    is_done: Callable[[], bool]
+
+
+def state() -> dict[str, Any]:
+    """What was chosen so far; another process may have chosen more since."""
+    value = SiteSetting.objects.filter(name=NAME).values_list("value", flat=True).first()
+    return value if isinstance(value, dict) else {}
+
+
+def remember(actor: Any, **facts: Any) -> None:
+    """Keep what a step came to."""
+    with transaction.atomic():
+        row, _ = SiteSetting.objects.select_for_update().get_or_create(
+            name=NAME, defaults={"value": {}}
+        )
+        row.value = {**(row.value if isinstance(row.value, dict) else {}), **facts}
+        row.changed_at, row.changed_by = clock.now(), actor.get_username()
+        row.save()
+
+
+def is_finished() -> bool:
+    return state().get("finished") is True
+
+
+STEPS = (
+    Step(
+        "team",
+        "One person, or a team?",
+        lambda: settings.SANDUK_FOUR_EYES is not None or four_eyes.chosen() is not None,
+    ),
+    Step("provider", "Whose models?", lambda: bool(state().get("provider"))),
+    Step("engine", "What starts containers?", lambda: bool(state().get("engine"))),
+    Step("assistant", "A first assistant", lambda: bool(state().get("assistant"))),
+)
+
+
+def next_step() -> Step | None:
+    """The first that is not done; None when all are."""
+    return next((step for step in STEPS if not step.is_done()), None)
+
+
+def keyed_providers() -> dict[str, Provider]:
+    """Those that a key can be kept for here."""
+    return {
+        name: each
+        for name, each in providers.usable()[0].items()
+        if each.key_env and credentials.NAME.fullmatch(each.key_env)
+    }
+
+
+def keep_key(name: str, value: str, *, actor: Any) -> None:
+    """Keep a provider's key as `sanduk auth set` does. Raises Refusal; the key is in no message."""
+    provider = keyed_providers().get(name)
+    if provider is None:
+        raise Refusal(f"there is no provider {name!r} that takes a key here")
+    value = value.strip()
+    credentials.check(provider.key_env, value)
+    if fault := keys.fault_of(value):
+        raise Refusal(f"what was given {fault}")
+    credentials.store(provider.key_env, value)
+    audit.record("auth.set", f"secret:{provider.key_env}", actor=actor)
+
+
+def engine() -> EngineCondition:
+    """How the engine is that runs would use, with what helps where it cannot be used."""
+    return condition.of_engines(settings.SANDUK_RUNTIME)[0]
+
+
+def sample_directory() -> Path:
+    """Beside the state directory: no agent may work inside of that."""
+    home: Path = settings.SANDUK_HOME
+    return home.with_name(f"{home.name}-{SAMPLE}")
+
+
+def sample() -> Assistant | None:
+    return Assistant.objects.present().filter(directory=str(sample_directory().resolve())).first()
+
+
+def make_sample(actor: Any) -> Wakeup:
+    """Take in the sample assistant, unless it is there, and wake it. Raises Refusal."""
+    assistant = sample()
+    if assistant is None:
+        place = sample_directory()
+        if not place.exists():
+            zone = settings.TIME_ZONE
+            scaffold.new(SAMPLE, place, agent=AGENT, provider=REHEARSAL, zone=zone)
+        assistant = arriving.add(place.resolve()).assistant
+        audit.record("first-run.sample", f"assistant:{assistant.name}", actor=actor)
+    under_way = assistant.wakeups.exclude(state=Wakeup.State.ENDED).order_by("-pk").first()
+    if under_way is not None:
+        return under_way
+    return ticking.wake_by_hand(assistant, asked_by=actor.get_username(), actor=actor)
+
+
+def sample_item() -> OutboxItem | None:
+    """The newest thing it wants to say."""
+    return OutboxItem.objects.filter(assistant=sample()).order_by("-pk").first()

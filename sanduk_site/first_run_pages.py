@@ -1,0 +1,131 @@
+"""The pages of the first run. Each can be opened again, and left and come back to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_safe
+
+from runs import four_eyes, pulse
+from runs.pages import for_those_who_may, page
+from runs.refusal import Refusal
+from sanduk_site import first_run, roles
+from sanduk_site.health import WORKER_MAX_S
+from sanduk_site.sudo import fresh_login_required
+
+RIGHT = "runs.change_sitesetting"
+
+
+@require_safe
+@for_those_who_may(RIGHT)
+def start(request: HttpRequest) -> HttpResponse:
+    """Go on where it was left; what was chosen, once it is over."""
+    step = first_run.next_step()
+    if step is not None:
+        return redirect("first-run-step", step.name)
+    context = {
+        "steps": first_run.STEPS,
+        "four_eyes": four_eyes.is_on(),
+        "state": first_run.state(),
+        "item": first_run.sample_item(),
+        "people": roles.administrators().count(),
+    }
+    return page(request, "site/first_run/end.html", context, title="All set", section="")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_those_who_may(RIGHT)
+@sensitive_post_parameters("key")
+@fresh_login_required
+def step(request: HttpRequest, name: str) -> HttpResponse:
+    """Show a step, or take what was chosen in it and go on."""
+    current = next((each for each in first_run.STEPS if each.name == name), None)
+    if current is None:
+        raise Http404
+    problem = ""
+    if request.method == "POST":
+        try:
+            _TAKEN[name](request)
+        except Refusal as exc:
+            problem = str(exc)
+        else:
+            stay = name == "assistant"
+            return redirect("first-run-step", name) if stay else redirect("first-run")
+    context = {
+        "steps": [(each, each.is_done(), each is current) for each in first_run.STEPS],
+        "problem": problem,
+        **_SHOWN[name](),
+    }
+    template = f"site/first_run/{name}.html"
+    status = 409 if problem else 200
+    return page(request, template, context, title=current.title, section="", status=status)
+
+
+def _take_team(request: HttpRequest) -> None:
+    if settings.SANDUK_FOUR_EYES is None:
+        four_eyes.choose(request.POST.get("team") == "team", actor=request.user)
+
+
+def _take_provider(request: HttpRequest) -> None:
+    name = request.POST.get("provider", "")
+    if name != first_run.REHEARSAL:
+        first_run.keep_key(name, request.POST.get("key", ""), actor=request.user)
+    first_run.remember(request.user, provider=name)
+
+
+def _take_engine(request: HttpRequest) -> None:
+    found = first_run.engine()
+    if found.trouble and "anyway" not in request.POST:
+        raise Refusal(found.trouble)
+    first_run.remember(request.user, engine=found.name)
+
+
+def _take_assistant(request: HttpRequest) -> None:
+    if "skip" in request.POST:
+        first_run.remember(request.user, assistant="none", finished=True)
+        return
+    first_run.make_sample(request.user)
+    first_run.remember(request.user, assistant=first_run.SAMPLE, finished=True)
+
+
+def _show_team() -> dict[str, Any]:
+    return {"pinned": settings.SANDUK_FOUR_EYES, "chosen": four_eyes.chosen()}
+
+
+def _show_provider() -> dict[str, Any]:
+    return {"providers": sorted(first_run.keyed_providers()), "chosen": first_run.state()}
+
+
+def _show_engine() -> dict[str, Any]:
+    return {"engine": first_run.engine()}
+
+
+def _show_assistant() -> dict[str, Any]:
+    assistant = first_run.sample()
+    age_s = pulse.age_s("worker")
+    return {
+        "assistant": assistant,
+        "directory": first_run.sample_directory(),
+        "wakeup": assistant.wakeups.order_by("-pk").first() if assistant else None,
+        "item": first_run.sample_item() if assistant else None,
+        "worker_is_up": age_s is not None and age_s <= WORKER_MAX_S,
+        "agent": first_run.AGENT,
+    }
+
+
+_TAKEN = {
+    "team": _take_team,
+    "provider": _take_provider,
+    "engine": _take_engine,
+    "assistant": _take_assistant,
+}
+_SHOWN = {
+    "team": _show_team,
+    "provider": _show_provider,
+    "engine": _show_engine,
+    "assistant": _show_assistant,
+}

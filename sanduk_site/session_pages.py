@@ -1,0 +1,56 @@
+"""Where one is signed in, and signing out there; of everybody, for administrators."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from runs import audit, clock
+from runs.pages import for_those_who_may, page
+from sanduk_site import sessions as signed_in
+from sanduk_site.models import LoginSession
+
+SHOWN = 200
+
+
+def _open(user: Any) -> QuerySet[LoginSession]:
+    """The browsers this person may see signed in: their own, or everybody's."""
+    began = clock.now() - dt.timedelta(seconds=settings.SESSION_COOKIE_AGE)
+    found = LoginSession.objects.filter(ended_at=None, began_at__gt=began).select_related("user")
+    if user.has_perm("sanduk_site.view_loginsession"):
+        return found
+    return found.filter(user=user)
+
+
+@require_safe
+@for_those_who_may()
+def sessions(request: HttpRequest) -> HttpResponse:
+    """Every browser that is signed in, newest first."""
+    context = {
+        "sessions": _open(request.user)[:SHOWN],
+        "this": request.session.get(signed_in.KEY),
+        "may_end_all": request.user.has_perm("sanduk_site.end_loginsession"),
+    }
+    return page(request, "site/sessions.html", context, title="Signed in", section="")
+
+
+@require_POST
+@for_those_who_may()
+def end(request: HttpRequest, pk: int) -> HttpResponse:
+    """Sign one browser out."""
+    found = get_object_or_404(_open(request.user), pk=pk)
+    user: Any = request.user
+    if found.user != user and not user.has_perm("sanduk_site.end_loginsession"):
+        raise PermissionDenied
+    if signed_in.end(found.pk, by=user.get_username()):
+        audit.record("session.end", f"user:{found.user}"[:100], actor=user, session=found.pk)
+        messages.success(request, "Signed out there.")
+    return redirect("sessions")
