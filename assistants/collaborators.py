@@ -27,6 +27,8 @@ def write_item(wakeup: Wakeup, body: str, config: Config) -> None:
 def deliver_due() -> None:
     """Send what is approved and due; what nobody decided in time expires.
 
-    It may take as long as the slowest receiver.
+    It may take as long as the slowest receiver. Behind that, what assistants remembered that were
+    removed long ago goes.
     """
     delivery.deliver_due(clock.now())
+    memory.forget_old()

@@ -11,7 +11,8 @@ from django.core.management.base import CommandParser
 from assistants import arriving, listing, scaffold, schedules
 from assistants.management import telling
 from assistants.management.named import one_assistant
-from assistants.models import OutboxItem
+from assistants.memory import forgetting
+from assistants.models import Assistant, OutboxItem
 from runs import audit, clock
 from runs.management.numbers import whole
 from runs.management.terminal import SandukCommand, add_json_flag
@@ -30,13 +31,13 @@ ACTIONS = {
     "enable": "wake it again, its failures forgotten",
     "disable": "wake it no more",
     "export": "print its assistant.toml, as the database has it",
-    "remove": "take it off the list; its directory stays as it is",
+    "remove": "take it off the list; its directory stays, its memory for a while",
 }
 COLUMNS = ("NAME", "STATE", "NEXT (UTC)", "LAST (UTC)", "MAIL", "PENDING", "DIRECTORY")
 PAST = ("PLANNED (UTC)", "TRIGGER", "OUTCOME", "RUN", "REASON")
 _UNNAMED = ("list",)
 _ONLY = {"reason": ("disable",), "agent": ("new",), "provider": ("new",), "directory": ("new",),
-         "limit": ("next", "history"), "quiet": ("wake",)}  # fmt: skip
+         "limit": ("next", "history"), "quiet": ("wake",), "purge": ("remove",)}  # fmt: skip
 
 
 class Command(SandukCommand):
@@ -75,6 +76,9 @@ class Command(SandukCommand):
             "--directory", default="", metavar="PATH", help="new: where to make it (./NAME)"
         )
         parser.add_argument("-q", "--quiet", action="store_true", help="wake: say only what failed")
+        parser.add_argument(
+            "--purge", action="store_true", help="remove: its memory's snapshots at once, too"
+        )
         add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
@@ -253,13 +257,33 @@ class Command(SandukCommand):
         return 0
 
     def _remove(self, **options: Any) -> int:
-        assistant = one_assistant(options["target"])
+        name, purge = options["target"], options["purge"]
+        if purge and not Assistant.objects.present().filter(name=name).exists():
+            return self._purge(name, **options)
+        assistant = one_assistant(name)
         pending = assistant.outbox.filter(state=OutboxItem.State.PENDING).count()
         arriving.remove(assistant)
+        if purge:
+            forgetting.forget_all(name)
         if options["json"]:
-            self.print_json({"name": assistant.name, "items_pending": pending})
+            self.print_json({"name": name, "items_pending": pending, "purged": purge})
         else:
-            self.print(f"{assistant.name} is removed; {Path(assistant.directory)} stays as it is")
+            self.print(f"{name} is removed; {Path(assistant.directory)} stays as it is")
+        if not purge and forgetting.place_of(assistant).is_dir():
+            self.say(
+                f"snapshots of its memory stay for {forgetting.KEPT_DAYS} days; to remove them "
+                f"now: sanduk assistant remove {name} --purge"
+            )
         if pending:
             self.say(f"{pending} of its outbox still wait for a decision: sanduk outbox --pending")
+        return 0
+
+    def _purge(self, name: str, **options: Any) -> int:
+        """Of one that was removed before."""
+        if not forgetting.forget_all(name):
+            one_assistant(name)  # says that there is none
+        if options["json"]:
+            self.print_json({"name": name, "purged": True})
+        else:
+            self.print(f"the memory of {name}, which was removed before, is gone")
         return 0

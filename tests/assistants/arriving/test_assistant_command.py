@@ -13,6 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from assistants import arriving, mailbox
+from assistants.memory import snapshots
 from assistants.models import Assistant, OutboxItem, Schedule
 from runs import clock
 from runs.refusal import Refusal
@@ -264,3 +265,20 @@ def test_the_commands_work_from_a_shell(tmp_path):
     code, _, err = shell("assistant", "add", "daily")
     assert (code, err.count("\n")) == (2, 1)
     assert "line 1: approval: it takes true or false" in err
+
+
+def test_remove_says_that_snapshots_stay_and_purge_removes_them_now_or_later(sanduk, directory):
+    one = arriving.add(directory()).assistant
+    place = snapshots.store_of(one).root
+    sanduk("assistant", "remove", "daily")
+    assert "sanduk assistant remove daily --purge" in sanduk.err
+    assert place.is_dir()
+
+    assert "is gone" in sanduk("assistant", "remove", "daily", "--purge")
+    assert not place.exists()
+    with pytest.raises(Refusal, match="no assistant 'daily'"):
+        sanduk("assistant", "remove", "daily", "--purge")
+
+    again = snapshots.store_of(arriving.add(directory()).assistant).root
+    assert sanduk("assistant", "remove", "daily", "--purge", "--json")["purged"] is True
+    assert not again.exists()
