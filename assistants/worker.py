@@ -13,13 +13,12 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from assistants import ticking, working
-from runs import pulse, queue
+from runs import handover, pulse, queue
 from runs.locks import held_if_free
 from runs.refusal import Refusal
 from runs.worker import Clusters
 
 LOOK_S = 1.0
-LOCK = "worker"
 UP = "the worker is up; SIGTERM or Ctrl-C stops it"
 
 
@@ -39,7 +38,7 @@ class Companion(Protocol):
 @contextlib.contextmanager
 def the_only_one() -> Iterator[None]:
     """Be this installation's worker for the block. Raises Refusal when there is one."""
-    with held_if_free(LOCK) as free:
+    with held_if_free(handover.LOCK) as free:
         if not free:
             raise Refusal("another worker of this installation runs already")
         yield
@@ -83,6 +82,7 @@ class Worker:
         """Until a signal; 1 when something could not be kept alive. `up` is said at the start."""
         with self._signals.heard():
             queue.keep_clock(working.TICK)
+            handover.announce()
             clusters = Clusters(_busy, self._say)
             try:
                 mended = self._watch(clusters, up)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 PROBE_LOCK = "probe"
 PROBE_S = 5.0  # how long a probe under way is waited for when everything ends
 # what decides which daemon a client talks to
-_ENDPOINT = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINER_HOST", "CONTAINERS_CONF")
+ENDPOINT = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINER_HOST", "CONTAINERS_CONF")
 
 
 async def require_usable(engine: Engine, *, relayed: bool) -> None:
@@ -88,7 +88,7 @@ async def _to_the_end(probing: Coroutine[Any, Any, None]) -> None:
 
 def _mark(engine: Engine, kind: str) -> Path:
     told = [engine.name, kind, str(os.geteuid())]
-    told += [f"{name}={os.environ.get(name, '')}" for name in _ENDPOINT]
+    told += [f"{name}={os.environ.get(name, '')}" for name in ENDPOINT]
     for file in ("/proc/sys/kernel/random/boot_id", Path.home() / ".docker" / "config.json"):
         try:
             told.append(Path(file).read_text())

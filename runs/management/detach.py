@@ -1,4 +1,4 @@
-"""`--detach`: the same command again, in a process of its own that outlives this terminal."""
+"""`--detach`: the run goes on without this terminal, in a worker or in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,15 +9,43 @@ import sys
 from typing import Any
 
 import msgspec
+from django.db import transaction
 
-from runs.installation import prepare_home, run_directory
+from runs import bells, handover
+from runs.admission import require_memory
+from runs.installation import prepare_home, require_room, run_directory
+from runs.lifecycle import submit
 from runs.models.run import new_uid
+from runs.overlap import refuse_overlap, writable_in
 from runs.plan import Plan
 
 WAIT_S = 30
 
 
 def detach(plan: Plan, command: Any) -> int:
+    """Have the run executed elsewhere, once it is written down, and print its id.
+
+    By the worker if one is up that would do it as we would; else by an executor of our own.
+    Raises Refusal.
+    """
+    if not handover.worker_takes(plan):
+        return _executed_beside(plan, command)
+    command.print(_queued(plan))
+    return 0
+
+
+def _queued(plan: Plan) -> str:
+    """Write the run down and ring for it: the id. It waits there while the worker has no room."""
+    require_room()
+    require_memory(plan.order.memory)
+    with transaction.atomic():
+        refuse_overlap(str(plan.workspace.path), writable_in(plan.order.stored()))
+        run = submit(plan)
+        bells.enqueue(run)
+    return run.uid
+
+
+def _executed_beside(plan: Plan, command: Any) -> int:
     """Start an executor, wait until the run is written down and claimed, print its id.
 
     The order travels on standard input. The executor answers one line: the run's id, or why not.
