@@ -13,6 +13,7 @@ from typing import get_args
 
 from msgspec import UNSET, Struct
 
+from recipes.image_names import EXAMPLES, is_image_name
 from recipes.kits import Kit
 from recipes.placed import Place, PlacedSection, mending
 from recipes.resolve import Recipe
@@ -73,15 +74,19 @@ class Problem(Struct, frozen=True):
 
     where: Place
     text: str
-    mend: str  # the rest of a command line: "recipe fix x.json"
+    mend: str  # the rest of a command line: "recipe fix x.json"; "" where none can
 
     @property
     def sentence(self) -> str:
-        return f"{self.where}{_line(self.where)}: {self.text}; mend it with: sanduk {self.mend}"
+        mend = f"; mend it with: sanduk {self.mend}" if self.mend else ""
+        return f"{self.where}{_line(self.where)}: {self.text}{mend}"
 
 
 def problems(recipe: Recipe) -> Iterator[Problem]:
     """Everything about a recipe and its kits that is not built, in the order it is written."""
+    if not is_image_name(recipe.base):
+        text = f"{recipe.base} is no name of an image; write it like {EXAMPLES}"
+        yield Problem(recipe.place("base"), text, "")
     yield from _account(recipe)
     for placed in recipe.sections:
         yield from section_problems(

@@ -14,8 +14,9 @@ from django.conf import settings
 
 import recipes
 from recipes.catalog import is_path
+from recipes.image_names import EXAMPLES, is_image_name
 from relay import EgressRules, InvalidUpstream, Policy, Provider, with_upstream
-from runs import admission, hiding, keys, mounts, providers, rules, workspace
+from runs import admission, hiding, keys, mounts, providers, rules, unknown_agents, workspace
 from runs.agents import get_agent
 from runs.agents.base import Agent, AgentRefusal, Launch, Request
 from runs.engines import get_engine
@@ -42,6 +43,7 @@ class Image:
     base: the image it is built from, when a recipe says so.
     kits: name and hash of each kit that nothing pins.
     recipe_file: where its recipe is, when it was given by a path.
+    doubts: what is odd about its recipe and kits, in sentences.
     """
 
     tag: str
@@ -51,6 +53,7 @@ class Image:
     base: str = ""
     kits: tuple[str, ...] = ()
     recipe_file: str = ""
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +163,21 @@ def from_recipe(spec: str, kits: Sequence[str] = ()) -> tuple[recipes.Recipe, Im
         base=recipe.base,
         kits=tuple(f"{kit.name}@{kit.sha256}" for kit in recipe.kits if not kit.pinned),
         recipe_file=str(Path(spec).expanduser().absolute()) if is_path(spec) else "",
+        doubts=tuple(unknown_agents.in_recipe(recipe)),
     )
     return recipe, image
 
 
 def from_containerfile(name: str, tag: str = "") -> Image:
-    """The image of a person's own Containerfile. Raises Refusal when there is no such file."""
+    """The image of a person's own Containerfile. Raises Refusal when it cannot be built."""
     file = expanded(name, what="--containerfile").resolve()
+    if file.is_dir():
+        raise Refusal(f"--containerfile {name}: this is a directory; name the file in it")
     if not file.is_file():
-        raise Refusal(f"--containerfile {name}: there is no such file")
+        why = "this is no regular file" if file.exists() else "there is no such file"
+        raise Refusal(f"--containerfile {name}: {why}")
+    if tag and not is_image_name(tag, digest=False):
+        raise Refusal(f"--image {tag}: no image can be called so; take a name like team/tool:1")
     place = f"{settings.SANDUK_HOME}\0{file}"
     own = f"sanduk-custom:{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
     return Image(tag or own, containerfile=file)
@@ -252,6 +261,8 @@ def _agent_and_image(order: Order) -> tuple[Agent, Image]:
     if order.containerfile:
         return agent, from_containerfile(order.containerfile, order.image)
     if order.image:
+        if not is_image_name(order.image):
+            raise Refusal(f"--image {order.image}: this is no name of an image, like {EXAMPLES}")
         return agent, Image(order.image)
     recipe, image = from_recipe(agent.recipe, order.kits)
     rules.check_kits(order, recipe)

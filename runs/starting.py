@@ -86,6 +86,8 @@ class Starting:
         needed = [each.tag for each in (plan.image, plan.link_image) if each is not None]
         for kit in plan.image.kits:
             self._step(f"kit {kit}, which nothing pins")
+        for doubt in plan.image.doubts:
+            self._step(doubt)
         async with images.kept(needed):
             # a bad key ends it at once, in the middle of a build too
             made, _ = await _both(self._made(credential), self._check_key(credential))

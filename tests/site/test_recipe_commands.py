@@ -193,6 +193,7 @@ def test_a_dry_build_prints_the_tag_the_resolved_recipe_the_files_and_the_contai
     [
         (["build", "--containerfile", "C", "-r", "pi"], "--containerfile excludes --agent,"),
         (["build", "--containerfile", "nowhere"], "--containerfile nowhere: there is no such file"),
+        (["build", "--containerfile", ".", "--dry-run"], "--containerfile .: this is a directory"),
         (["build", "-i", "x"], "-i names what --containerfile builds"),
         (["build", "--agent", "pi", "-r", "claude"], "recipe claude is for agent claude, not pi"),
         (["build", "--kit", "nowhere"], "kit nowhere: there is none; known are docs, toolchain"),
@@ -328,6 +329,23 @@ def test_a_kit_for_an_agent_that_is_none_is_told(sanduk, own: Path, agents, said
     assert f"{path}: {said}" in checked.stderr
     [warning] = json.loads(sanduk("kit", "check", "odd", "--json").stdout)["warnings"]
     assert warning.startswith(f"{path}: {said}")
+
+
+@pytest.mark.parametrize(
+    "words", [["build"], ["run", "--provider", "rehearsal", "look"]], ids=["build", "run"]
+)
+def test_a_kit_that_is_used_tells_of_agents_that_are_none(sanduk, own: Path, words: list[str]):
+    for name, agents in (("odd", {"pi": {}, "nope": {}}), ("wrong", {"nope": {}})):
+        path = own / "kits" / name / "kit.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"name": name, "agents": agents}))
+    use = [words[0], "--dry-run", "--agent", "pi", *words[1:], "--kit"]
+    warned, refused = sanduk(*use, "odd"), sanduk(*use, "wrong")
+
+    said = f"sanduk: {own}/kits/odd/kit.json: $.agents.nope: there is no agent nope here; known"
+    assert (warned.returncode, warned.stderr.count(said)) == (0, 1)
+    assert refused.returncode == 2
+    assert refused.stderr == "sanduk: --kit wrong: kit wrong suits nope, not pi\n"
 
 
 def test_a_download_that_is_not_for_this_machine_is_told_by_check(sanduk, own: Path):

@@ -17,7 +17,6 @@ from runs.console import Terminal
 from runs.engines import get_engine
 from runs.engines.base import Engine, ImageFacts
 from runs.locality import explained
-from runs.management.commands.sanduk_recipe import misspelt_agent
 from runs.management.terminal import SandukCommand, add_engine_flags, add_json_flag
 from runs.plan import DEFAULT_AGENT, Image, from_containerfile, from_recipe
 from runs.refusal import Refusal
@@ -63,7 +62,7 @@ class Command(SandukCommand):
             recipe, image = chosen(options)
         except (AgentRefusal, recipes.RecipeError) as exc:
             raise Refusal(str(exc)) from None
-        for sentence in misspelt_agent(recipe) if recipe else ():
+        for sentence in image.doubts:
             self.say(sentence)
         if options["dry_run"]:
             return self._describe(recipe, image, as_json=options["json"])

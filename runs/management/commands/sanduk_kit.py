@@ -12,7 +12,7 @@ import recipes
 from recipes import catalog, mending, pins, scaffold
 from recipes.json_schema import text_of
 from recipes.placed import mending as mending_words
-from runs import agents
+from runs import unknown_agents
 from runs.management.commands.sanduk_recipe import lacking_here
 from runs.management.rewriting import rewrite
 from runs.management.terminal import SandukCommand
@@ -88,7 +88,7 @@ class Command(SandukCommand):
     def _check(self, spec: str, *, as_json: bool) -> int:
         kit = recipes.load_kit(spec)
         problems = [each.sentence for each in pins.kit_problems(kit, Path(kit.path))]
-        warnings = [*misspelt_agents(kit), *lacking_here(pins.lacking_of(kit.tools))]
+        warnings = [*unknown_agents.in_kit(kit), *lacking_here(pins.lacking_of(kit.tools))]
         key = "path" if catalog.is_path(spec) else "name"
         pin = {key: str(Path(kit.path).parent) if key == "path" else kit.name, "sha256": kit.sha256}
         if as_json:
@@ -103,20 +103,6 @@ class Command(SandukCommand):
         self.print(f"{visible(kit.name)}@{kit.sha256}{visible(marks)}")
         self.say(f"a recipe names it by: {json.dumps(pin)}")
         return 0
-
-
-def misspelt_agents(kit: recipes.Kit) -> list[str]:
-    """A sentence for each agent a kit is for that is not known here, or when it is for none."""
-    if kit.agents is None:
-        return []
-    if not kit.agents:
-        return [f"{kit.path}: $.agents: it suits no agent; without the key it suits every agent"]
-    known = agents.agent_names()
-    return [
-        f"{kit.path}: $.agents.{name}: there is no agent {name} here; known are {', '.join(known)}"
-        for name in kit.agents
-        if name not in known
-    ]
 
 
 def pinnable(spec: str) -> Path:

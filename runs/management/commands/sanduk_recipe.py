@@ -12,7 +12,7 @@ import recipes
 from recipes import catalog, mending, pins, scaffold
 from recipes.json_schema import text_of
 from recipes.schema import Architecture
-from runs import agents
+from runs import unknown_agents
 from runs.agents.base import AgentRefusal
 from runs.management.rewriting import rewrite
 from runs.management.terminal import SandukCommand
@@ -99,7 +99,7 @@ class Command(SandukCommand):
         recipe = recipes.load(spec)
         problems = [problem.sentence for problem in pins.problems(recipe)]
         image = None if problems else from_recipe(spec)[1]
-        warnings = [*misspelt_agent(recipe), *lacking_here(pins.lacking(recipe))]
+        warnings = [*unknown_agents.in_recipe(recipe), *lacking_here(pins.lacking(recipe))]
         if as_json:
             told = {"recipe": recipes.recipe_as_data(recipe), "image": image and image.tag}
             self.print_json({**told, "problems": problems, "warnings": warnings})
@@ -112,15 +112,6 @@ class Command(SandukCommand):
         for kit in recipe.kits:
             self.print(f"kit {kit.name}@{kit.sha256}")
         return 0
-
-
-def misspelt_agent(recipe: recipes.Recipe) -> list[str]:
-    """A sentence when no agent here has the name a recipe is for; none of what sanduk ships."""
-    path = recipe.place("agent")
-    known = agents.agent_names()
-    if recipe.agent in known or path.file.is_relative_to(catalog.SHIPPED):
-        return []
-    return [f"{path}: there is no agent {recipe.agent} here; known are {', '.join(known)}"]
 
 
 def lacking_here(lacking: Mapping[Architecture, str]) -> list[str]:

@@ -59,6 +59,8 @@ class Command(SandukCommand):
         return self._finish(run, options, outputs, console)
 
     def _describe(self, plan: Plan, *, as_json: bool) -> int:
+        for doubt in plan.image.doubts:
+            self.say(doubt)
         if as_json:
             self.print_json(preview.as_json(plan))
         else:
