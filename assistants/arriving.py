@@ -178,7 +178,7 @@ def _plan(schedule: Schedule) -> None:
     Schedule.objects.filter(pk=schedule.pk).update(next_at=decision.next_at)
 
 
-def enable(assistant: Assistant) -> bool:
+def enable(assistant: Assistant, *, actor: Any = None) -> bool:
     """Wake it again from its next slot on; False when it was enabled already."""
     with transaction.atomic():
         if not Assistant.objects.enable(assistant.pk):
@@ -186,17 +186,17 @@ def enable(assistant: Assistant) -> bool:
         # what it slept through on purpose was not missed
         for schedule in assistant.schedules.all():
             _plan(schedule)
-        _write_down("enable", assistant)
+        _write_down("enable", assistant, actor=actor)
     return True
 
 
-def disable(assistant: Assistant, reason: str) -> bool:
+def disable(assistant: Assistant, reason: str, *, actor: Any = None) -> bool:
     """Wake it no more; False when it is disabled already. What runs at this moment goes on."""
     with transaction.atomic():
         if not Assistant.objects.disable(assistant.pk, reason):
             return False
         _cancel_waiting(assistant, f"disabled: {reason}")
-        _write_down("disable", assistant, reason=reason)
+        _write_down("disable", assistant, actor=actor, reason=reason)
     return True
 
 

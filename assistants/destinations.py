@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 from django.core.exceptions import ValidationError
@@ -118,7 +119,7 @@ def ring(item: OutboxItem) -> int:
     return failed.update(next_at=clock.now())
 
 
-def again(item: OutboxItem, *, to: str = "") -> list[Delivery]:
+def again(item: OutboxItem, *, to: str = "", actor: Any = None) -> list[Delivery]:
     """Deliver once more on purpose, with a new key: wherever the last delivery is over.
 
     Without `to`, destinations that surely have it are left out, unless all of them have.
@@ -137,6 +138,7 @@ def again(item: OutboxItem, *, to: str = "") -> list[Delivery]:
         audit.record(
             "delivery.again",
             outbox.subject_of(item),
+            actor=actor,
             destinations=[each.destination.name for each in chosen],
         )
         return [
@@ -145,14 +147,14 @@ def again(item: OutboxItem, *, to: str = "") -> list[Delivery]:
         ]
 
 
-def arrived(item: OutboxItem) -> int:
+def arrived(item: OutboxItem, *, actor: Any = None) -> int:
     """A person found out that what was unknown has arrived; how many. Raises Refusal for none."""
     with transaction.atomic():
         found = Delivery.objects.filter(item=item, state=Delivery.State.UNKNOWN)
         count = found.update(state=Delivery.State.SENT, error="a person says that it arrived")
         if not count:
             raise Refusal(f"no delivery of item {item.pk} is unknown")
-        audit.record("delivery.arrived", outbox.subject_of(item), deliveries=count)
+        audit.record("delivery.arrived", outbox.subject_of(item), actor=actor, deliveries=count)
         settle(item)
     return count
 

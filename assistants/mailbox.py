@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import IntegrityError, transaction
 
 from assistants.models import Assistant, InboxMessage
@@ -13,13 +15,19 @@ WAITING_MAX = 1000  # messages: more would never be read, and something is sendi
 
 
 def tell(
-    assistant: Assistant, text: str, *, source: str = "terminal", source_id: str = ""
+    assistant: Assistant,
+    text: str,
+    *,
+    source: str = "terminal",
+    source_id: str = "",
+    author: Any = None,
 ) -> tuple[InboxMessage, bool]:
     """Put a message into its inbox. False: one with this source id had arrived; it is returned.
 
     Args:
         source: where it comes from.
         source_id: what tells it from others of that source; the same one twice is one message.
+        author: the site user who tells it; None for the OS account of this process.
 
     Raises:
         Refusal: it is empty, no text, too long, or too many wait.
@@ -43,7 +51,8 @@ def tell(
                 body=text,
                 source=source,
                 source_id=source_id,
-                account=audit.account()[:150],
+                author=author,
+                account="" if author else audit.account()[:150],
                 created_at=clock.now(),
             )
     except IntegrityError:
@@ -51,7 +60,7 @@ def tell(
     return message, True
 
 
-def take_back(pk: int) -> InboxMessage:
+def take_back(pk: int, *, actor: Any = None) -> InboxMessage:
     """Withdraw a message. Raises Refusal when there is none, or it is no longer waiting."""
     message = InboxMessage.objects.filter(pk=pk).select_related("assistant").first()
     if message is None:
@@ -63,7 +72,7 @@ def take_back(pk: int) -> InboxMessage:
                 f"message {pk} was read by a wakeup that ended {message.consumed_at:%Y-%m-%d %H:%M}"
             )
         raise Refusal(f"message {pk} was taken back {message.withdrawn_at:%Y-%m-%d %H:%M} already")
-    audit.record("inbox.withdraw", f"assistant:{message.assistant.name}", message=pk)
+    audit.record("inbox.withdraw", f"assistant:{message.assistant.name}", actor=actor, message=pk)
     return message
 
 

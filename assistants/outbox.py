@@ -15,10 +15,11 @@ from assistants.config import Config
 from assistants.models import Assistant, Delivery, InboxMessage, OutboxItem, Wakeup
 from runs import audit, clock, secret_scan
 from runs.approval import ApprovalPolicy
-from runs.models import Decision, TerminalAccount
+from runs.models import AuditEvent, Decision, TerminalAccount
 from runs.refusal import Refusal
 
 POLICY = "policy"
+ASKED = "wakeup.ask"  # in the audit: which site user asked for a wakeup
 DIGEST_MIN = 12  # characters of `--expect`: enough that none can be made up to fit
 
 
@@ -160,7 +161,12 @@ def authors_of(item: OutboxItem) -> frozenset[int]:
     users = {author for author, _ in fed if author is not None}
     accounts = {account for _, account in fed} | {wakeup.asked_by}
     mapped = TerminalAccount.objects.filter(account__in=accounts - {""})
-    return frozenset(users | set(mapped.values_list("user", flat=True)))
+    slots, first = {f"wakeup:{wakeup.pk}"}, wakeup.again_of
+    while first is not None:  # an interrupted one that was tried again was asked for at first
+        slots, first = slots | {f"wakeup:{first.pk}"}, first.again_of
+    asked = AuditEvent.objects.filter(action=ASKED, subject__in=slots, actor__isnull=False)
+    people = {*mapped.values_list("user", flat=True), *asked.values_list("actor", flat=True)}
+    return frozenset(users | people)
 
 
 def open_deliveries(item: OutboxItem) -> list[Delivery]:

@@ -10,6 +10,7 @@ import datetime as dt
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from cronsim import CronSimError
 from django.conf import settings
@@ -19,7 +20,8 @@ from django.db.models import Q, QuerySet
 from assistants import schedules, wakeups
 from assistants.config import restored
 from assistants.models import Assistant, Schedule, Wakeup
-from runs import clock, pulse
+from assistants.outbox import ASKED
+from runs import audit, clock, pulse
 from runs.console import Console, Silent
 from runs.lease import Watcher, owner_is
 from runs.models import Run
@@ -284,8 +286,13 @@ def _backs_off(wakeup: Wakeup) -> bool:
     return until is not None and until > clock.now()
 
 
-def wake_by_hand(assistant: Assistant, *, asked_by: str) -> Wakeup:
-    """Write down a wakeup that a person asks for now. Raises Refusal when it may not be woken."""
+def wake_by_hand(assistant: Assistant, *, asked_by: str, actor: Any = None) -> Wakeup:
+    """Write down a wakeup that a person asks for now. Raises Refusal when it may not be woken.
+
+    Args:
+        asked_by: the OS account, or the name of `actor`.
+        actor: the site user who asks. Of an OS account the row alone says it.
+    """
     if assistant.removed_at is not None:
         raise Refusal(f"assistant {assistant.name} was removed")
     if assistant.disabled_at is not None:
@@ -294,10 +301,14 @@ def wake_by_hand(assistant: Assistant, *, asked_by: str) -> Wakeup:
             f"sanduk assistant enable {assistant.name}"
         )
     now = clock.now()
-    return Wakeup.objects.create(
-        assistant=assistant,
-        trigger=Wakeup.Trigger.HAND,
-        planned_at=now,
-        not_before=now,
-        asked_by=asked_by,
-    )
+    with transaction.atomic():
+        wakeup = Wakeup.objects.create(
+            assistant=assistant,
+            trigger=Wakeup.Trigger.HAND,
+            planned_at=now,
+            not_before=now,
+            asked_by="" if actor else asked_by,
+        )
+        if actor:
+            audit.record(ASKED, f"wakeup:{wakeup.pk}", actor=actor, assistant=assistant.name)
+    return wakeup

@@ -6,13 +6,29 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
 from runs.pages import for_those_who_may, page
+from sanduk_site import overview
 from sanduk_site.site import waiting_for
 
 
 @require_safe
 @for_those_who_may()
 def home(request: HttpRequest) -> HttpResponse:
-    return page(request, "site/home.html", {}, title="Home", section="home")
+    """What this person may see of everything that goes on."""
+    user = request.user
+    context: dict[str, object] = {}
+    if user.has_perm("assistants.view_outboxitem"):
+        context |= {
+            "items": overview.items_waiting(),
+            "memories": overview.memories_waiting(),
+            "wakeups": overview.next_wakeups(),
+        }
+    if user.has_perm("runs.view_run"):
+        context |= {
+            "running": overview.running(),
+            "troubles": overview.troubles(),
+            "spend": overview.spend(),
+        }
+    return page(request, "site/home.html", context, title="Home", section="home")
 
 
 @require_safe

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.apps import apps
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
 
-from sanduk_site import first_run_pages, health, home, session_pages, setup
+from sanduk_site import first_run_pages, health, home, pages, session_pages, setup
 
 admin.autodiscover()
 # whoever may add a schedule of the queue's there may have any function called with any argument
@@ -17,6 +17,10 @@ for model in apps.get_app_config("django_q").get_models():
 urlpatterns = [
     path("", home.home, name="home"),
     path("waiting", home.waiting, name="waiting"),
+    path("spend/", pages.spend, name="spend"),
+    path("system/", pages.system, name="system"),
+    path("", include("runs.urls")),
+    path("", include("assistants.urls")),
     path("admin/", admin.site.urls),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -11,7 +11,8 @@ from assistants import memory
 from assistants.management.named import one_assistant
 from assistants.memory import showing, snapshots
 from assistants.memory.capture import Captured
-from assistants.memory.differences import Difference, Texts, compare
+from assistants.memory.comparing import compared, earlier
+from assistants.memory.differences import Difference, Texts
 from assistants.memory.manifest import Damaged
 from assistants.models import Assistant, MemorySnapshot, Wakeup
 from runs.management.numbers import whole
@@ -98,7 +99,7 @@ class Command(SandukCommand):
 
     def _diff(self, assistant: Assistant, ids: list[str], options: dict[str, Any]) -> int:
         old, new = _asked(assistant, ids)
-        found = _compared(assistant, old, new)
+        found = compared(assistant, old, new)
         if options["json"]:
             self.print_json(_diff_as_json(old, new, found))
             return 0
@@ -111,8 +112,8 @@ class Command(SandukCommand):
         if wakeup is None or wakeup.run is None:
             raise Refusal(f"{assistant.name} has no wakeup with a run yet")
         new = wakeup.snapshots.filter(moment=MemorySnapshot.Moment.AFTER).first()
-        old = _earlier(new) if new is not None else None
-        found = _compared(assistant, old, new) if new is not None else []
+        old = earlier(new) if new is not None else None
+        found = compared(assistant, old, new) if new is not None else []
         if options["json"]:
             report = {"state": wakeup.run.report_state, "text": wakeup.run.report}
             diff = _diff_as_json(old, new, found) if new is not None else None
@@ -252,7 +253,7 @@ def _asked(
     if len(ids) == 2:
         return _one(assistant, ids[0]), _one_or_now(assistant, ids[1])
     snapshot = _one(assistant, ids[0]) if ids else _last_after(assistant)
-    return _earlier(snapshot), snapshot
+    return earlier(snapshot), snapshot
 
 
 def _one_or_now(assistant: Assistant, text: str) -> MemorySnapshot | Captured:
@@ -272,25 +273,6 @@ def _newest(assistant: Assistant) -> MemorySnapshot:
 def _last_after(assistant: Assistant) -> MemorySnapshot:
     after = assistant.snapshots.filter(moment=MemorySnapshot.Moment.AFTER)
     return after.order_by("-pk").first() or _newest(assistant)
-
-
-def _earlier(snapshot: MemorySnapshot) -> MemorySnapshot | None:
-    """What a snapshot is a change of: that before the same wakeup, else the one before it."""
-    rows = MemorySnapshot.objects.filter(assistant=snapshot.assistant, pk__lt=snapshot.pk)
-    if snapshot.moment == MemorySnapshot.Moment.AFTER and snapshot.wakeup_id:
-        same = rows.filter(wakeup=snapshot.wakeup_id, moment=MemorySnapshot.Moment.BEFORE).first()
-        if same is not None:
-            return same
-    return rows.order_by("-pk").first()
-
-
-def _compared(
-    assistant: Assistant, old: MemorySnapshot | None, new: MemorySnapshot | Captured
-) -> list[Difference]:
-    store = snapshots.store_of(assistant)
-    before = store.load(old.digest) if old is not None else Captured().manifest
-    after = new.manifest if isinstance(new, Captured) else store.load(new.digest)
-    return compare(before, after)
 
 
 def _diff_as_json(

@@ -1,0 +1,1 @@
+"""Pages of assistants: the gate, what they are and what they remember."""

@@ -1,0 +1,177 @@
+"""The outbox and its gate: what wants to leave, and a person's word on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_POST, require_safe
+
+from assistants import deciding, destinations, excerpts, outbox, showing_items
+from assistants.models import OutboxItem
+from assistants.outbox import Person, Standing
+from assistants.sending_back import send_back
+from runs import clock, markdown
+from runs.models import Decision
+from runs.pages import for_those_who_may, page
+from runs.refusal import Refusal
+from runs.visible import visible
+
+PER_PAGE = 50
+SHOWS = {
+    "waiting": ("Waiting", ["pending"]),
+    "approved": ("Approved, on the way", ["approved"]),
+    "done": ("Decided", ["delivered", "rejected", "expired"]),
+    "all": ("All", list(OutboxItem.State.values)),
+}
+
+
+@require_safe
+@for_those_who_may("assistants.view_outboxitem")
+def listed(request: HttpRequest) -> HttpResponse:
+    """Items of one kind of state; what waits, the oldest first."""
+    chosen = request.GET.get("show", "waiting")
+    if chosen not in SHOWS:
+        raise Http404
+    order = ("created_at", "pk") if chosen == "waiting" else ("-created_at", "-pk")
+    found = OutboxItem.objects.filter(state__in=SHOWS[chosen][1]).order_by(*order)
+    rows = excerpts.begun(found).select_related("assistant", "wakeup__run")
+    part = Paginator(rows.prefetch_related("assistant__destinations"), PER_PAGE).get_page(
+        request.GET.get("page")
+    )
+    for item in part:
+        item.title = excerpts.title(item.begins)
+        item.goes_to = excerpts.destinations(item.assistant)
+    tabs = [(name, word, name == chosen) for name, (word, _) in SHOWS.items()]
+    context = {"part": part, "tabs": tabs, "chosen": chosen}
+    return page(request, "assistants/outbox.html", context, title="Outbox", section="outbox")
+
+
+@require_safe
+@for_those_who_may("assistants.view_outboxitem")
+def item(request: HttpRequest, pk: int) -> HttpResponse:
+    """Everything a person should see before they decide, and the form that decides."""
+    return _gate(request, _found(pk))
+
+
+@require_safe
+@for_those_who_may("assistants.view_outboxitem")
+def body(request: HttpRequest, pk: int) -> HttpResponse:
+    """The exact bytes that leave, as a file: no browser shows them as a page."""
+    found = _found(pk)
+    return HttpResponse(
+        found.body.encode(),
+        content_type="application/octet-stream",
+        headers={
+            "Content-Disposition": content_disposition_header(True, f"item-{found.pk}.md") or "",
+            "X-Content-Type-Options": "nosniff",
+        },
+    )
+
+
+@require_POST
+@for_those_who_may("assistants.view_outboxitem", "assistants.decide_outboxitem")
+def decide(request: HttpRequest, pk: int) -> HttpResponse:
+    """Approve, reject or send back exactly what the digest of the form names."""
+    found = _found(pk)
+    reason = request.POST.get("reason", "").strip()
+    try:
+        standing = _decided(request, found, request.POST.get("verdict", ""), reason)
+    except Refusal as exc:
+        messages.error(request, visible(str(exc)))
+        # the typed reason comes back with the page
+        return _gate(request, _found(pk), typed=reason, status=409)
+    missing = standing.missing
+    more = f" {missing} more approval{'s are' if missing > 1 else ' is'} needed." if missing else ""
+    messages.success(request, f"Item {pk} is {standing.item.get_state_display().lower()}.{more}")
+    return redirect("outbox-item", pk)
+
+
+def _decided(request: HttpRequest, found: OutboxItem, verdict: str, reason: str) -> Standing:
+    digest = request.POST.get("digest", "")
+    if len(digest) != len(found.sha256):
+        raise Refusal("the form did not say what was read; read the item again")
+    person = Person(user=request.user, via="web")
+    if verdict == "back":
+        return send_back(found.pk, person, expect=digest, note=reason)
+    if verdict not in Decision.Verdict.values:
+        raise Refusal("the form holds no decision")
+    if verdict == Decision.Verdict.REJECT and not reason:
+        raise Refusal("a rejection needs a reason: the assistant's owner will ask")
+    if verdict == Decision.Verdict.APPROVE and found.secrets_found and not reason:
+        raise Refusal("letting a possible secret pass needs a reason")
+    return outbox.decide(found.pk, Decision.Verdict(verdict), person, expect=digest, reason=reason)
+
+
+@require_POST
+@for_those_who_may("assistants.view_outboxitem", "assistants.decide_outboxitem")
+def deliver(request: HttpRequest, pk: int) -> HttpResponseRedirect:
+    """Send once more on purpose, try at once, or say that an unknown delivery has arrived."""
+    found = _found(pk)
+    try:
+        if request.POST.get("what") == "again":
+            again = destinations.again(found, actor=request.user)
+            messages.success(request, f"It goes out again to {len(again)} place(s).")
+        elif request.POST.get("what") == "arrived":
+            destinations.arrived(found, actor=request.user)
+            messages.success(request, "It is noted that it has arrived.")
+        else:
+            messages.error(request, "The form does not say what to do.")
+    except Refusal as exc:
+        messages.error(request, visible(str(exc)))
+    return redirect("outbox-item", pk)
+
+
+def _found(pk: int) -> OutboxItem:
+    found: OutboxItem | None = outbox.items().filter(pk=pk).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def _gate(
+    request: HttpRequest, found: OutboxItem, *, typed: str = "", status: int = 200
+) -> HttpResponse:
+    run, snapshot = deciding.run_of(found), deciding.snapshot_of(found)
+    is_raw = request.GET.get("show") == "raw"
+    risks, deliveries = deciding.risks(found), showing_items.deliveries(found)
+    context: dict[str, Any] = {
+        "item": found,
+        "heading": excerpts.title(found.body[: excerpts.BEGINS]),
+        "places": deciding.places(found),
+        "size": len(found.body.encode()),
+        "risks": risks,
+        "is_grave": any(risk.kind == "secret" for risk in risks),
+        "looked_at": deciding.looked_at(found),
+        "is_raw": is_raw,
+        "raw": found.body[: deciding.SHOWN_MAX] if is_raw else "",
+        "prose": "" if is_raw else markdown.rendered(found.body),
+        "is_cut": len(found.body) > (deciding.SHOWN_MAX if is_raw else markdown.RENDERED_MAX),
+        "run": run,
+        "snapshot": snapshot,
+        "memory": deciding.changes(snapshot) if snapshot is not None else None,
+        "standing": showing_items.standing(found)[1:],
+        "deliveries": deliveries,
+        "is_unknown": any(each.state == "unknown" for each in deliveries),
+        "is_over": any(each.state in destinations.OVER for each in deliveries),
+        "is_open": found.state == OutboxItem.State.PENDING and not _is_late(found),
+        "typed": typed,
+    }
+    return page(
+        request,
+        "assistants/gate.html",
+        context,
+        title=f"Item {found.pk} of {found.assistant.name}",
+        section="outbox",
+        crumbs=[(reverse("outbox"), "Outbox"), ("", str(found.pk))],
+        status=status,
+    )
+
+
+def _is_late(found: OutboxItem) -> bool:
+    return found.expires_at is not None and found.expires_at <= clock.now()

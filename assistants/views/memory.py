@@ -1,0 +1,94 @@
+"""What an assistant wants to remember, and a person's yes or no to it."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from assistants import deciding, memory
+from assistants.memory import showing
+from assistants.memory.comparing import earlier
+from assistants.models import MemorySnapshot
+from runs.pages import for_those_who_may, page
+from runs.refusal import Refusal
+from runs.visible import visible
+
+
+@require_safe
+@for_those_who_may("assistants.view_assistant")
+def snapshot(request: HttpRequest, pk: int) -> HttpResponse:
+    """What one wakeup changed, and the form that accepts, rejects or restores it."""
+    return _shown(request, _found(pk))
+
+
+@require_POST
+@for_those_who_may("assistants.view_assistant", "assistants.review_memory")
+def review(request: HttpRequest, pk: int) -> HttpResponse:
+    """Accept or reject exactly the memory whose digest the form holds, or restore it."""
+    found = _found(pk)
+    what, reason = request.POST.get("verdict", ""), request.POST.get("reason", "").strip()
+    try:
+        said = _done(request, found, what, reason)
+    except Refusal as exc:
+        messages.error(request, visible(str(exc)))
+        return _shown(request, _found(pk), typed=reason, status=409)
+    messages.success(request, said)
+    return redirect("memory", pk)
+
+
+def _done(request: HttpRequest, found: MemorySnapshot, what: str, reason: str) -> str:
+    if request.POST.get("digest") != found.digest:
+        raise Refusal("this memory is not what was read; read it again")
+    assistant, user = found.assistant, request.user
+    if what == "approve":
+        memory.accept(assistant, found, actor=user, via="web", reason=reason)
+        return "It is accepted: the next wakeup may start from it."
+    if what == "reject":
+        if not reason:
+            raise Refusal("a rejection needs a reason")
+        _, back, _ = memory.reject(assistant, found, actor=user, via="web", reason=reason)
+        return "It is rejected." + (" The workspace is put back." if back is not None else "")
+    if what == "restore":
+        done, undo, _ = memory.restore(assistant, found, actor=user)
+        was = f" What was there is snapshot {undo.pk}." if undo is not None else ""
+        waits = " It waits for review." if done.review == done.Review.WAITING else ""
+        return f"The workspace holds snapshot {found.pk} again.{was}{waits}"
+    raise Refusal("the form holds no decision")
+
+
+def _found(pk: int) -> MemorySnapshot:
+    found = MemorySnapshot.objects.select_related("assistant", "wakeup__run").filter(pk=pk).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def _shown(
+    request: HttpRequest, found: MemorySnapshot, *, typed: str = "", status: int = 200
+) -> HttpResponse:
+    name = found.assistant.name
+    context = {
+        "snapshot": found,
+        "earlier": earlier(found),
+        "size": showing.size(found.size_bytes),
+        "memory": deciding.changes(found),
+        "left_out": list(showing.left_out(found))[:100],
+        "is_open": found.review == MemorySnapshot.Review.WAITING,
+        "typed": typed,
+    }
+    return page(
+        request,
+        "assistants/memory.html",
+        context,
+        title=f"Memory {found.pk} of {name}",
+        section="assistants",
+        crumbs=[
+            (reverse("assistants"), "Assistants"),
+            (reverse("assistant", args=[name]), name),
+            ("", f"memory {found.pk}"),
+        ],
+        status=status,
+    )

@@ -1,0 +1,41 @@
+"""Doing a run once more, exactly as it was ordered, at the word of a person on the web."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from django.db import transaction
+
+from runs import audit, bells, lifecycle
+from runs.models import Run
+from runs.order import restored
+from runs.plan import make_plan
+from runs.refusal import Refusal
+
+
+def repeat(run: Run, *, by: Any) -> Run:
+    """Queue a new run with the same task and order.
+
+    The order, with its directories, was given on this host; the web only repeats it.
+
+    Args:
+        by: the site user who asks.
+
+    Raises Refusal when it cannot be repeated so, or would be refused now.
+    """
+    if run.state != Run.State.ENDED:
+        raise Refusal(f"run {run.uid} has not ended yet")
+    if getattr(run, "wakeup", None) is not None:
+        raise Refusal("a wakeup's run is repeated by waking its assistant")
+    if run.mode == "open" or run.order.get("shell"):
+        raise Refusal("open mode and shells are started at a terminal only")
+    try:
+        plan = make_plan(restored(run.order, run.task))
+    except msgspec.ValidationError:
+        raise Refusal(f"the order of run {run.uid} is of another version of sanduk") from None
+    with transaction.atomic():
+        made = lifecycle.submit(plan, trigger=Run.Trigger.WEB, requested_by=by)
+        audit.record("run.start", f"run:{made.uid}", actor=by, again=run.uid)
+        bells.enqueue(made)
+    return made

@@ -1,0 +1,236 @@
+"""What Home shows, read in a fixed number of questions to the database."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Substr, TruncDate
+from django.urls import reverse
+
+from assistants import excerpts, listing
+from assistants.models import Assistant, Delivery, MemorySnapshot, OutboxItem, Schedule
+from runs import clock, pulse
+from runs.models import Run, RunEvent
+
+SHOWN = 30  # rows of one list
+OLD = dt.timedelta(days=1)  # a decision that waits longer is marked
+RECENT = dt.timedelta(days=3)  # interrupted runs are told of for so long
+ASLEEP_S = 180.0  # a worker that has not stamped for so long is not at work
+BARS = 14  # days of the small chart
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that needs a look: what, why (hostile), since when, and where to go."""
+
+    kind: str
+    head: str
+    why: str = ""
+    since: dt.datetime | None = None
+    url: str = ""
+    action: str = "See"
+
+
+def items_waiting() -> list[OutboxItem]:
+    """Undecided items, the oldest first, with the beginning of what they say and where they go."""
+    found = OutboxItem.objects.filter(state=OutboxItem.State.PENDING)
+    found = found.exclude(expires_at__lte=clock.now())
+    found = found.select_related("assistant", "wakeup__run").order_by("created_at", "pk")
+    rows = list(excerpts.begun(found).prefetch_related("assistant__destinations")[:SHOWN])
+    for item in rows:
+        item.title = excerpts.title(item.begins)
+        item.goes_to = excerpts.destinations(item.assistant)
+        item.is_old = clock.now() - item.created_at > OLD
+    return rows
+
+
+def memories_waiting() -> list[Any]:
+    found = MemorySnapshot.objects.filter(review=MemorySnapshot.Review.WAITING)
+    rows: list[Any] = list(found.select_related("assistant").order_by("taken_at", "pk")[:SHOWN])
+    for snapshot in rows:
+        snapshot.is_old = clock.now() - snapshot.taken_at > OLD
+    return rows
+
+
+def running() -> list[Run]:
+    """Live runs with the last line of each agent, how long, and against which limits."""
+    events = RunEvent.objects.filter(run=OuterRef("pk")).exclude(kind=RunEvent.Kind.STEP)
+    last = events.order_by("-sequence").annotate(begins=Substr("text", 1, 300))
+    found: QuerySet[Any] = Run.objects.live().select_related("wakeup__assistant")
+    found = found.annotate(last_line=Subquery(last.values("begins")[:1])).defer("report", "task")
+    rows = list(found.order_by("created_at")[:SHOWN])
+    now = clock.now()
+    for run in rows:
+        wakeup = getattr(run, "wakeup", None)
+        run.name = wakeup.assistant.name if wakeup else run.agent
+        run.elapsed_s = max((now - (run.started_at or run.created_at)).total_seconds(), 0.0)
+        run.limit_s = run.order.get("timeout_s")
+        run.budget_usd = run.order.get("budget_usd")
+    return rows
+
+
+def next_wakeups(count: int = 6) -> list[Schedule]:
+    found = Schedule.objects.filter(
+        next_at__isnull=False, assistant__disabled_at=None, assistant__removed_at=None
+    )
+    return list(found.select_related("assistant").order_by("next_at", "pk")[:count])
+
+
+def troubles() -> list[Trouble]:
+    """What does not go on by itself."""
+    return [
+        *_of_the_worker(),
+        *_of_the_disk(),
+        *_of_deliveries(),
+        *_of_assistants(),
+        *(Trouble("flagged", line) for line in listing.trouble()),
+        *_of_runs(),
+    ]
+
+
+def _of_the_worker() -> list[Trouble]:
+    age_s = pulse.age_s("worker")
+    queued = Run.objects.filter(state=Run.State.QUEUED).count()
+    url = reverse("system")
+    if age_s is None:
+        if not queued and not Assistant.objects.awake().exists():
+            return []
+        head = "No worker has ever run here: nobody is woken, and no queued run starts."
+        return [Trouble("interrupted", head, url=url)]
+    if age_s > ASLEEP_S:
+        tail = f", and {queued} run(s) wait in the queue" if queued else ""
+        head = f"The worker does not work: nobody is woken{tail}."
+        return [Trouble("failed", head, since=pulse.seen_at("worker"), url=url)]
+    return []
+
+
+def _of_the_disk() -> list[Trouble]:
+    free_mb = shutil.disk_usage(settings.SANDUK_HOME).free // 2**20
+    # a run is refused below the least; ten times that is the time to clear up
+    if free_mb >= 10 * settings.SANDUK_MIN_FREE_MB:
+        return []
+    kind = "failed" if free_mb < settings.SANDUK_MIN_FREE_MB else "flagged"
+    return [Trouble(kind, f"Only {free_mb:,} MB are free on the disk.", url=reverse("system"))]
+
+
+_DELIVERED_BADLY = {
+    Delivery.State.UNKNOWN: ("unknown", "may or may not have arrived"),
+    Delivery.State.GIVEN_UP: ("failed", "was given up"),
+    Delivery.State.FAILED: ("flagged", "failed and is tried again"),
+}
+
+
+def _of_deliveries() -> list[Trouble]:
+    bad = Delivery.objects.filter(state__in=list(_DELIVERED_BADLY)).defer("output")
+    rows = bad.select_related("destination", "item__assistant").defer("item__body")
+    found = []
+    for each in rows.order_by("-pk")[:10]:
+        kind, words = _DELIVERED_BADLY[Delivery.State(each.state)]
+        head = (
+            f"Item {each.item_id} of {each.item.assistant.name} to {each.destination.name} {words}."
+        )
+        url = reverse("outbox-item", args=[each.item_id])
+        found.append(Trouble(kind, head, each.error, each.ended_at, url))
+    return found
+
+
+def _of_assistants() -> list[Trouble]:
+    off = Assistant.objects.present().filter(disabled_at__isnull=False).order_by("-disabled_at")
+    return [
+        Trouble(
+            "disabled",
+            f"{each.name} is disabled.",
+            each.disabled_reason,
+            each.disabled_at,
+            reverse("assistant", args=[each.name]),
+        )
+        for each in off[:10]
+    ]
+
+
+def _of_runs() -> list[Trouble]:
+    since = clock.now() - RECENT
+    cut = Run.objects.filter(outcome=Run.Outcome.INTERRUPTED, created_at__gte=since)
+    rows = cut.select_related("wakeup__assistant").defer("report", "task")
+    found = []
+    for each in rows.order_by("-created_at")[:5]:
+        wakeup = getattr(each, "wakeup", None)
+        name = wakeup.assistant.name if wakeup else each.agent
+        url = reverse("run", args=[each.uid])
+        found.append(
+            Trouble("interrupted", f"A run of {name} was interrupted.", each.reason,
+                    each.ended_at, url)
+        )  # fmt: skip
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """USD, and how well it is known ("exact" or "lower_bound")."""
+
+    usd: float = 0.0
+    kind: str = "exact"
+
+
+def spend() -> dict[str, Any]:
+    """Today, this month and the last days, in UTC, from the runs that began then."""
+    today = clock.now().astimezone(dt.UTC).date()
+    first = min(today.replace(day=1), today - dt.timedelta(days=BARS - 1))
+    since = dt.datetime.combine(first, dt.time(), dt.UTC)
+    rows = (
+        Run.objects.filter(created_at__gte=since)
+        .order_by()
+        .annotate(day=TruncDate("created_at", tzinfo=dt.UTC))
+        .values("day")
+        .annotate(usd=Sum("spent_usd"), unsure=Count("pk", filter=Q(spent_is_lower_bound=True)))
+    )
+    days = {row["day"]: (row["usd"] or 0.0, row["unsure"]) for row in rows}
+    month = [spent for day, spent in days.items() if day >= today.replace(day=1)]
+    budget, bounded, all_of_them = _day_budget()
+    return {
+        "today": _spent([days.get(today, (0.0, 0))]),
+        "month": _spent(month),
+        "bars": _bars(days, today),
+        "day_budget": budget,
+        "bounded": bounded,
+        "is_whole": bounded == all_of_them,
+    }
+
+
+def _spent(parts: list[tuple[float, int]]) -> Spent:
+    unsure = any(count for _, count in parts)
+    return Spent(sum(usd for usd, _ in parts), "lower_bound" if unsure else "exact")
+
+
+def _day_budget() -> tuple[float, int, int]:
+    """The daily budgets of all assistants that are awake, of how many, of how many in all."""
+    configs = list(Assistant.objects.awake().values_list("config", flat=True))
+    budgets = [config.get("daily_budget_usd") for config in configs]
+    bounded = [budget for budget in budgets if budget is not None]
+    return sum(bounded), len(bounded), len(configs)
+
+
+def _bars(days: dict[dt.date, tuple[float, int]], today: dt.date) -> list[dict[str, Any]]:
+    """The last days as rectangles of a chart 280 wide and 50 high."""
+    dates = [today - dt.timedelta(days=back) for back in reversed(range(BARS))]
+    most = max((days.get(day, (0.0, 0))[0] for day in dates), default=0.0)
+    bars = []
+    for place, day in enumerate(dates):
+        usd, unsure = days.get(day, (0.0, 0))
+        height = round(48 * usd / most, 1) if most else 0.0
+        least = "at least " if unsure else ""
+        bars.append(
+            {
+                "x": place * 20 + 3,
+                "y": 50 - height,
+                "height": height,
+                "is_least": bool(unsure),
+                "words": f"{day:%d %b}: {least}${usd:,.2f}",
+            }
+        )
+    return bars
