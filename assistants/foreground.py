@@ -22,7 +22,7 @@ from runs.refusal import Refusal
 
 SHORTEST_S = 1.0
 STEERED_S = 0.25  # where tests steer the clock, no real pause may be long
-GRACE_S = 120.0  # after this long without an end, processes that were told to stop are left alone
+DELIVERY_S = 30.0  # so long a delivery under way is waited for when everything ends
 
 
 class Foreground:
@@ -41,6 +41,7 @@ class Foreground:
         self._news = threading.Event()
         self._before: dict[int, Any] = {}
         self._delivering: threading.Thread | None = None
+        self._signals = 0
 
     def __enter__(self) -> Foreground:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -57,7 +58,13 @@ class Foreground:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    @property
+    def is_delivering(self) -> bool:
+        """Whether a receiver still keeps a thread of this process waiting."""
+        return self._delivering is not None and self._delivering.is_alive()
+
     def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._signals += 1
         self.stopped_by = signal.Signals(number)
         self._processes.tell(self.stopped_by)
         self._news.set()
@@ -100,8 +107,7 @@ class Foreground:
         while len(self._processes):
             self._wait(1.0)
             self._reaped()
-        if self._delivering is not None:
-            self._delivering.join()
+        self._end_delivering()
 
     def _look(self) -> None:
         done = ticking.tick(self._processes.start, watcher=self._watcher)
@@ -149,10 +155,20 @@ class Foreground:
 
     def _deliver_beside(self) -> None:
         """In a thread: a slow receiver delays no wakeup."""
-        if self._delivering is not None and self._delivering.is_alive():
+        if self.is_delivering:
             return
         self._delivering = threading.Thread(target=self._delivered, name="deliveries", daemon=True)
         self._delivering.start()
+
+    def _end_delivering(self) -> None:
+        """Wait for the delivery under way, but not for a receiver that hangs."""
+        end = clock.monotonic() + DELIVERY_S
+        if self.is_delivering:
+            self._on_trouble("waiting for a delivery under way; a second signal does not")
+        while self.is_delivering and self._signals < 2 and clock.monotonic() < end:
+            self._wait(STEERED_S)
+        if self.is_delivering:
+            self._on_trouble("a delivery is left in the middle: it will be told as unknown")
 
     def _delivered(self) -> None:
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -36,4 +38,8 @@ class Command(SandukCommand):
             if not options["quiet"]:
                 self.say("serving; Ctrl-C stops it")
             foreground.on_and_on(interval_s)
-        return 130 if foreground.stopped_by == signal.SIGINT else 0
+        code = 130 if foreground.stopped_by == signal.SIGINT else 0
+        if foreground.is_delivering:
+            sys.stdout.flush()
+            os._exit(code)  # its threads would be waited for
+        return code
