@@ -10,11 +10,12 @@ import pytest
 from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
-from assistants import ticking
+from assistants import ticking, wakeups
 from assistants.config import Config
+from assistants.foreground import Foreground
 from assistants.models import Assistant, Schedule, Wakeup
 from assistants.ticking import Ticked
-from runs import clock, pulse
+from runs import clock, lease, pulse
 from runs.models import Run
 from runs.models.run import RING_AGAIN_S
 from tests.assistants.waking import Runs, assistant_in, memory, runs
@@ -349,3 +350,29 @@ def _gone() -> str:
 
     machine, boot, namespace, pid, _ = lease.owner().split("/")
     return "/".join((machine, boot, namespace, pid, "1"))
+
+
+@pytest.mark.parametrize("broken", ["its directory is gone", "its settings are none", "held"])
+def test_one_that_cannot_be_woken_does_not_make_serve_look_without_end(
+    tmp_path: Path, runs: Runs, broken: str
+):
+    """S-3: its slot is over, or somebody's; the next look comes with the next slot."""
+    one = assistant_in(tmp_path)
+    due(one, every_s=3600)
+    if broken == "held":
+        make_wakeup(one, state="running", lease_owner=lease.owner())
+    elif broken == "its settings are none":
+        Assistant.objects.filter(pk=one.pk).update(config={"no_such_key": 1})
+    else:
+        Path(one.directory).rename(tmp_path / "moved")
+
+    done = ticking.tick(lambda wakeup: wakeups.wake(wakeup.pk))
+
+    assert len(done.planned) == 1
+    assert Foreground(lambda wakeup: None, lambda said: None)._pause(30.0) == 30.0
+    assert ticking.tick(lambda wakeup: wakeups.wake(wakeup.pk)).rung == []
+
+
+@pytest.mark.parametrize("interval_s", [0.5, 1, 30])
+def test_with_nothing_to_do_serve_looks_once_per_interval(interval_s: float):
+    assert Foreground(lambda wakeup: None, lambda said: None)._pause(interval_s) == interval_s
