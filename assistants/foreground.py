@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, close_old_connections, connections
 from django.db.models import Min
 
 from assistants import collaborators, ticking
@@ -110,6 +110,7 @@ class Foreground:
         self._end_delivering()
 
     def _look(self) -> None:
+        close_old_connections()  # a server that was started again wants a new one
         done = ticking.tick(self._processes.start, watcher=self._watcher)
         for sentence in done.troubles:
             self._on_trouble(sentence)

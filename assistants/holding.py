@@ -6,7 +6,7 @@ import threading
 from types import TracebackType
 
 from django.conf import settings
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, close_old_connections, connections
 
 from assistants.models import Wakeup
 from runs import clock, lease
@@ -54,6 +54,7 @@ class Hold:
             connections.close_all()
 
     def _renewed(self) -> bool:
+        close_old_connections()  # a server that was started again wants a new one
         if Wakeup.objects.renew(self._pk, self._owner, settings.SANDUK_LEASE_SECONDS):
             return True
         for uid in Run.objects.live().filter(wakeup=self._pk).values_list("uid", flat=True):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, close_old_connections, transaction
 
 from assistants import briefing, budgets, collaborators, consequences, gate, papers
 from assistants.config import Config, restored
@@ -233,6 +233,7 @@ class _Life:
 
         Raises HoldLost, with nothing written, when another process was faster.
         """
+        close_old_connections()  # of before the run: the server may have been started again
         if self.wakeup.run is not None or self._remembered:
             self._remember_after()
         disabled = ""
@@ -240,8 +241,9 @@ class _Life:
             self._end_row(verdict)
             if verdict.outcome == W.SUCCEEDED:
                 InboxMessage.objects.consume(self.wakeup)
-            self._say(verdict)
             disabled = consequences.apply(self.wakeup, verdict, self._config_or_none())
+            # last, as it is audited: whoever disables it holds its row and waits for the audit
+            self._say(verdict)
         self._console.progress(_told(self.assistant, verdict, disabled))
         if disabled:
             subject = f"assistant:{self.assistant.pk}"

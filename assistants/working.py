@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from django.db import DatabaseError
+from django.db import DatabaseError, close_old_connections
 
 from assistants import collaborators, ticking, wakeups
 from assistants.config import Config, restored
@@ -109,6 +109,7 @@ def nudge() -> bool:
         if wanted and queue.waiting(queue.CONTROL) < BELLS_ENOUGH:
             queue.ring(TICK, 0)
     except DatabaseError:
+        close_old_connections()  # a server that was started again wants a new one
         return False  # locked or full: the next second is another try
     return wanted
 

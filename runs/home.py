@@ -82,7 +82,8 @@ def schema_digest() -> str:
         for file in sorted((Path(config.path) / "migrations").glob("[0-9]*.py"))
     ]
     database = settings.DATABASES["default"]
-    names.append(f"{database['ENGINE']} {database.get('HOST', '')} {database['NAME']}")
+    place = (database.get(key) or "" for key in ("ENGINE", "HOST", "PORT", "NAME"))
+    names.append(" ".join([*map(str, place), str(database.get("OPTIONS", {}).get("host", ""))]))
     return hashlib.sha256("\n".join(names).encode()).hexdigest()
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from django.conf import settings
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, close_old_connections, connections
 
 from runs import clock
 from runs.models import Run
@@ -165,6 +165,7 @@ class Heartbeat:
                 self._on_stop(stopper)
 
     def _renew(self) -> tuple[bool, str]:
+        close_old_connections()  # a server that was started again wants a new one
         held = Run.objects.renew(self._uid, self._name, settings.SANDUK_LEASE_SECONDS)
         asked = (
             Run.objects.filter(uid=self._uid)

@@ -8,7 +8,7 @@ import datetime as dt
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, close_old_connections, transaction
 
 from runs import box, clock, lease, narration, report, workspace
 from runs.admission import require_memory
@@ -20,7 +20,7 @@ from runs.interrupts import Interrupts
 from runs.models import Run
 from runs.models.run import EXIT_CODES, Outcome
 from runs.order import Order
-from runs.overlap import notes, refuse_overlap, writable_in
+from runs.overlap import look_alone, notes, refuse_overlap, writable_in
 from runs.plan import Plan
 from runs.recorder import Recorder
 from runs.refusal import HostRefusal, Refusal
@@ -43,6 +43,7 @@ def start_here(plan: Plan, *, uid: str = "", trigger: str = Run.Trigger.TERMINAL
     now = clock.now()
     try:
         with transaction.atomic():
+            look_alone()
             refuse_overlap(*_places(plan))
             return Run.objects.create(
                 **_columns(plan, trigger),
@@ -65,10 +66,11 @@ def claim(uid: str) -> bool:
     run = Run.objects.get(uid=uid)
     try:
         with transaction.atomic():
-            refuse_overlap(run.workspace, writable_in(run.order))
+            look_alone()
+            refuse_overlap(run.workspace, writable_in(run.order), uid=uid)
             return Run.objects.claim(uid, lease.owner(), settings.SANDUK_LEASE_SECONDS)
     except IntegrityError:
-        refuse_overlap(run.workspace, writable_in(run.order))
+        refuse_overlap(run.workspace, writable_in(run.order), uid=uid)
         raise
 
 
@@ -193,6 +195,7 @@ def _beside_own_report(
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(_in_loop(run, plan, console, owner, interrupts, private))
     finally:
+        close_old_connections()  # of hours ago: the server may have been started again since
         # where the directory is gone, or the database is, a row that still names the file is right
         with contextlib.suppress(OSError, DatabaseError):
             if aside and report.put_back(path, aside):

@@ -7,22 +7,37 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from django.db import connection
+
 from runs.engines.base import Mount
 from runs.models import Run
 from runs.refusal import Refusal
 
+_LOCK = 0x73616E64756B  # any number that nothing else in this database takes
 
-def refuse_overlap(workspace: str, writable: Iterable[str]) -> None:
+
+def look_alone() -> None:
+    """Let nobody else look and begin before this transaction has ended.
+
+    On SQLite no two transactions of ours go on at one time; on PostgreSQL both would find nothing.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+
+
+def refuse_overlap(workspace: str, writable: Iterable[str], *, uid: str = "") -> None:
     """Refuse a run beside which another one would overwrite the same files.
 
     Args:
         workspace: where it works.
         writable: the directories lent to it read-write.
+        uid: the run itself, where it is written down already.
 
     Raises Refusal, naming the other run.
     """
     lent = list(writable)
-    for other in Run.objects.live().only("uid", "workspace", "order"):
+    for other in Run.objects.live().exclude(uid=uid).only("uid", "workspace", "order"):
         theirs, way = other.workspace, f"stop it with: sanduk stop {other.uid}"
         if _overlap(workspace, theirs):
             raise Refusal(f"run {other.uid} works in {theirs}; wait for it, or {way}")

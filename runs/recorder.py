@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from django.db import DatabaseError, connections, transaction
+from django.db import DatabaseError, close_old_connections, connections, transaction
 
 from relay import CallRecord, EgressAttempt, Usage
 from runs import clock, models
@@ -148,7 +148,7 @@ class Recorder:
     async def rows(self, change: Callable[[], T]) -> T:
         """Do a change of rows in the writer's thread, after everything noted so far."""
         await self.flush()
-        return await asyncio.get_running_loop().run_in_executor(self._thread, change)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _changed, change)
 
     async def flush(self) -> None:
         events, self._events = self._events, []
@@ -206,6 +206,11 @@ class Recorder:
         await self.flush()
         await asyncio.get_running_loop().run_in_executor(self._thread, connections.close_all)
         self._thread.shutdown(wait=True)
+
+
+def _changed(change: Callable[[], T]) -> T:
+    close_old_connections()  # a server that was started again wants a new one
+    return change()
 
 
 def _moment(epoch_s: float | None) -> dt.datetime | None:
