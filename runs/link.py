@@ -18,6 +18,7 @@ from runs.engines.base import (
     EngineError,
     Mount,
 )
+from runs.own_host import OwnHost
 
 PORT = 8080
 SOCKET = "/run/relay.sock"
@@ -50,7 +51,7 @@ def uid_gid() -> tuple[int, int]:
     return (os.geteuid(), os.getegid()) if os.geteuid() else (NOBODY, NOBODY)
 
 
-def questions(mode: str, *, limit_s: int, door: bool = False) -> str:
+def questions(mode: str, *, host: OwnHost, limit_s: int, door: bool = False) -> str:
     """The probe's argument. It reads /proc, which can take some ms: call it in a thread."""
     return seal.questions(
         mode=mode,
@@ -58,6 +59,7 @@ def questions(mode: str, *, limit_s: int, door: bool = False) -> str:
         egress_path=EGRESS_SOCKET if door else None,
         port=PORT,
         limit_s=limit_s,
+        host=host,
         neighbours=neighbours(),
     )
 

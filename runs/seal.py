@@ -6,10 +6,8 @@ counted as passed.
 
 from __future__ import annotations
 
-import itertools
 import os
 import secrets
-import socket
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -18,10 +16,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from runs.own_host import OwnHost, is_loopback
+
 Verdict = Literal["closed", "open", "unknown"]
 # families that reach nothing outside a namespace that has only loopback
 HARMLESS_FAMILIES = {"AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"}
-HOST_PORTS_PROBED = 12
 ENTRIES_LOOKED_AT = 20_000
 
 
@@ -88,6 +87,7 @@ def questions(
     egress_path: str | None = None,
     port: int,
     limit_s: int,
+    host: OwnHost,
     neighbours: list[list[Any]],
 ) -> str:
     """The probe's one argument: what to look at, as JSON.
@@ -100,53 +100,13 @@ def questions(
             "socket": socket_path,
             "egress_socket": egress_path,
             "port": port,
-            "host_addresses": host_addresses(),
-            "host_ports": open_host_ports(),
+            "host_addresses": host.addresses,
+            "host_ports": host.ports,
             "neighbours": neighbours,
             "name": name if mode == "sealed" else None,
             "limit_s": limit_s,
         }
     ).decode()
-
-
-def host_addresses() -> list[str]:
-    """This host's non-loopback IPv4 and IPv6 addresses, from /proc; empty where there is none."""
-    found: set[str] = set()
-    try:
-        lines = Path("/proc/net/fib_trie").read_text().splitlines()
-    except OSError:
-        lines = []
-    for line, follower in itertools.pairwise(lines):
-        if "|--" in line and "/32 host LOCAL" in follower:
-            found.add(line.split("|--")[1].strip())
-    try:
-        for line in Path("/proc/net/if_inet6").read_text().splitlines():
-            address = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(line.split()[0]))
-            if not address.startswith("fe80"):  # link-local needs an interface, which is not there
-                found.add(address)
-    except (OSError, ValueError):
-        pass
-    return sorted(a for a in found if not _is_loopback(a))[:16]
-
-
-def open_host_ports() -> list[int]:
-    """TCP ports something on this host listens on, wildcard listeners first, from /proc."""
-    wildcard: set[int] = set()
-    bound: set[int] = set()
-    for name in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            lines = Path(name).read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            local, _, state = line.split()[1:4]
-            if state != "0A":
-                continue
-            address, _, port = local.partition(":")
-            (bound if address.strip("0") else wildcard).add(int(port, 16))
-    # 22 is asked in any case, so that a host that listens nowhere is still a question
-    ports = [*sorted(wildcard), *sorted(bound - wildcard), 22]
-    return list(dict.fromkeys(ports))[:HOST_PORTS_PROBED]
 
 
 def lent_sockets(directories: Iterable[str]) -> tuple[list[str], bool]:
@@ -169,6 +129,14 @@ def lent_sockets(directories: Iterable[str]) -> tuple[list[str], bool]:
                 except OSError:
                     continue
     return found, True
+
+
+def with_untried(certificate: Certificate, untried: Sequence[str]) -> Certificate:
+    """The certificate, with what of this host the probe was not asked to reach."""
+    if not untried:
+        return certificate
+    check = Check("untried", "unknown", f"of this host, not tried: {'; '.join(untried)}")
+    return replace(certificate, checks=(*certificate.checks, check))
 
 
 def with_sockets(certificate: Certificate, sockets: list[str], *, all_seen: bool) -> Certificate:
@@ -252,7 +220,7 @@ def _interfaces(found: dict[str, Any]) -> Check:
     addressed = [
         str(e.get("name", "?"))[:32]
         for e in entries
-        if not all(_is_loopback(address) for address in e["addresses"])
+        if not all(is_loopback(address) for address in e["addresses"])
     ]
     if addressed:
         return Check("interfaces", "open", f"it has an address on {', '.join(addressed)}")
@@ -262,10 +230,6 @@ def _interfaces(found: dict[str, Any]) -> Check:
 def _is_interface(entry: Any) -> bool:
     addresses = entry.get("addresses") if isinstance(entry, dict) else None
     return isinstance(addresses, list) and all(isinstance(a, str) for a in addresses)
-
-
-def _is_loopback(address: str) -> bool:
-    return address == "::1" or address.startswith("127.")
 
 
 def _routes(found: dict[str, Any]) -> Check:

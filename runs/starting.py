@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import relay
 from relay import Ledger, Provider
-from runs import box, hiding, images, keys, link, rules, seal
+from runs import box, hiding, images, keys, link, own_host, rules, seal
 from runs.console import Console
 from runs.engines.base import (
     LABEL_ROLE,
@@ -67,6 +67,7 @@ class Starting:
         self._on_sealed: Callable[[], None] = lambda: None
         self._link_container = ""
         self._link_tag = ""
+        self._untried: tuple[str, ...] = ()  # what of this host the probe is not asked to reach
         self.image_tag = plan.image.tag  # until the engine has told which one it really is
         self._token = secrets.token_urlsafe(24)
 
@@ -215,7 +216,10 @@ class Starting:
     def _questions(self) -> str:
         order = self.plan.order
         limit_s = order.timeout_s + LINK_LIMIT_S
-        return link.questions(order.mode, limit_s=limit_s, door=self.plan.egress is not None)
+        host = own_host.look()
+        self._untried = host.untried
+        door = self.plan.egress is not None
+        return link.questions(order.mode, host=host, limit_s=limit_s, door=door)
 
     async def _create_link(self, questions: str) -> str:
         order, plan, holdings = self.plan.order, self.plan, self._holdings
@@ -242,6 +246,7 @@ class Starting:
         lent = [str(plan.workspace.path), *(mount.source for mount in plan.mounts)]
         sockets, all_seen = await asyncio.to_thread(seal.lent_sockets, lent)
         judged = seal.judge(await link.answer(self.link), mode=plan.order.mode)
+        judged = seal.with_untried(judged, self._untried)
         judged = seal.with_sockets(judged, sockets, all_seen=all_seen)
         if (door := plan.egress) is not None:
             hosts = sorted(f"{host}:{port}" for host, port in door.hosts)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from runs.seal import host_addresses
+from runs import own_host
 from tests.engine.daemon import Asked, door_before
 from tests.engine.engine_fixtures import told
 from tests.engine.running import DONE, SCRIPTED, Installation, image_tags
@@ -143,7 +143,7 @@ def ground() -> Iterator[Ground]:
         seen = told("docker", "inspect", "--format", "{{json .NetworkSettings.Networks}}",
                     neighbour.stdout.strip())  # fmt: skip
         (facts,) = json.loads(seen.stdout).values()
-        hosts = [*host_addresses(), facts["Gateway"]]
+        hosts = [*own_host.look().addresses, facts["Gateway"]]
         order = {
             "tcp": [[a, p] for a in dict.fromkeys(hosts) for p in (*ports, 22)]
             + [[facts["IPAddress"], 8000], ["169.254.169.254", 80], ["169.254.169.254", 53]]
