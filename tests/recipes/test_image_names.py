@@ -29,7 +29,8 @@ def test_a_name_that_engines_take(name: str):
     [
         "", "Node:22", "node:", "node:22:1", "a//b", "/a", "a/", "a/B", "HOST/a", "a..b", "a___b",
         "-a", "a-", "a_", "node:-x", "node:" + "t" * 129, "host:port/a", "a@sha256:12", "a@b",
-        f"a@sha256:{HASH}1", f"@sha256:{HASH}", f"a@sha256:{HASH.upper()}", "a b", "a\n", "node:22@", "a" * 256, ":22",
+        f"a@sha256:{HASH}1", f"@sha256:{HASH}", f"a@sha256:{HASH.upper()}",
+        "a b", "a\n", "node:22@", "a" * 256, ":22",
         "http://a/b",
     ],
 )  # fmt: skip
