@@ -22,11 +22,18 @@ OVER = (Delivery.State.SENT, Delivery.State.GIVEN_UP, Delivery.State.UNKNOWN)
 
 
 def add(
-    name: str, kind: str, settings: Settings, *, timeout_s: int, assistants: Iterable[str] = ()
+    name: str,
+    kind: str,
+    settings: Settings,
+    *,
+    timeout_s: int,
+    remind_after_s: int | None = None,
+    assistants: Iterable[str] = (),
 ) -> tuple[Destination, bool]:
     """Keep a destination, or change the one of that name; with whether it is new.
 
     Args:
+        remind_after_s: it is told of items that wait for a decision for so long; None: of none.
         assistants: the names of those whose items go there, besides those that had it before.
 
     Raises Refusal: it cannot work, or the name is taken by one of another kind.
@@ -45,6 +52,7 @@ def add(
         is_new = found is None
         found = found or Destination(name=name, kind=kind)
         found.config, found.timeout_s = config, timeout_s
+        found.remind_after_s = remind_after_s
         found.save()
         found.assistants.add(*linked)
         audit.record(

@@ -20,6 +20,7 @@ class Parcel:
         key: the same for each attempt of one delivery: what a receiver tells doubles by.
         run: the uid of the run that wrote it; "" for none.
         number: 2 and more for one that is delivered again on purpose.
+        subject: of a reminder that items wait, the first of which is `item`; "" for an item.
     """
 
     assistant: str
@@ -30,14 +31,17 @@ class Parcel:
     created_at: dt.datetime
     sha256: str
     body: str
+    subject: str = ""
 
     @property
     def title(self) -> str:
-        return f"{self.assistant}: item {self.item}"
+        return self.subject or f"{self.assistant}: item {self.item}"
 
     def facts(self) -> dict[str, Any]:
         """Everything of it, as JSON keeps it."""
+        reminder = {"reminder": True} if self.subject else {}
         return {
+            **reminder,
             "assistant": self.assistant,
             "item": self.item,
             "run": self.run,

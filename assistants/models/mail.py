@@ -108,6 +108,7 @@ class OutboxItem(models.Model):
     approvals = models.PositiveSmallIntegerField(default=1)
     exclude_author = models.BooleanField(default=False)
     expires_at = models.DateTimeField(null=True, blank=True)
+    reminded_at = models.DateTimeField(null=True, blank=True)  # that it waits was told, once
     decided_at = models.DateTimeField(null=True, blank=True)
     decided_by = models.CharField(max_length=300, blank=True)
     reason = models.TextField(blank=True)

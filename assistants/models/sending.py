@@ -32,6 +32,8 @@ class Destination(models.Model):
     kind = models.CharField(max_length=8, choices=Kind)
     config = models.JSONField(default=dict)  # holds no secret: those are in the store, by name
     timeout_s = models.PositiveIntegerField(default=60)
+    # it is told of items that wait for a decision for so long; null: it is not
+    remind_after_s = models.PositiveIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(default=clock.now)
     removed_at = models.DateTimeField(null=True, blank=True)
     assistants = models.ManyToManyField(Assistant, blank=True, related_name="destinations")

@@ -49,6 +49,7 @@ class Command(SandukCommand):
         "destination add log --file /var/log/sanduk-items.jsonl --for daily",
         "destination add ops --webhook https://example.com/hook --secret HOOK_KEY",
         "destination add me --email me@example.com --from bot@example.com",
+        "destination add phone --apprise-secret PHONE_URL --for daily --reminders 4h",
         "destination add ticket --command 'new-ticket --queue agents' --timeout 2m",
         "destination test ops",
         "destination list",
@@ -84,6 +85,10 @@ class Command(SandukCommand):
             "--for", dest="assistants", action="append", default=[], metavar="ASSISTANT",
             help="its items go there; repeatable",
         )  # fmt: skip
+        parser.add_argument(
+            "--reminders", default="", metavar="DURATION",
+            help="tell it once of each item that waits so long for a decision, without its text",
+        )  # fmt: skip
         add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
@@ -103,8 +108,14 @@ class Command(SandukCommand):
     def _add(self, name: str, options: dict[str, Any]) -> int:
         kind, settings = settings_from(options)
         timeout_s = duration.seconds(options["timeout"], what="--timeout", longest_s=LONGEST_S)
+        remind = options["reminders"]
         found, is_new = destinations.add(
-            name, kind, settings, timeout_s=timeout_s, assistants=options["assistants"]
+            name,
+            kind,
+            settings,
+            timeout_s=timeout_s,
+            remind_after_s=duration.seconds(remind, what="--reminders") if remind else None,
+            assistants=options["assistants"],
         )
         self.say(
             f"{name} is {'added' if is_new else 'changed'}; try it: sanduk destination test {name}"
@@ -223,5 +234,6 @@ def _row(destination: Destination) -> dict[str, Any]:
         "where": destinations.told(destination),
         "config": destination.config,
         "timeout_s": destination.timeout_s,
+        "remind_after_s": destination.remind_after_s,
         "assistants": [each.name for each in destination.assistants.filter(removed_at=None)],
     }

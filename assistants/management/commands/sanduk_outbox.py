@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from assistants import destinations, outbox
+from assistants import destinations, outbox, reminding
 from assistants import showing_items as showing
 from assistants.delivery import deliver_due
 from assistants.models import Delivery, OutboxItem
@@ -73,7 +73,14 @@ class Command(SandukCommand):
         else:
             for each in rows:
                 self._print_item(each)
+            self._say_what_waits(found)
         return 0
+
+    def _say_what_waits(self, found: Any) -> None:
+        pending = found.filter(state=OutboxItem.State.PENDING)
+        oldest = pending.order_by("created_at", "pk").first()
+        if oldest is not None:
+            self.say(reminding.waiting(pending.count(), oldest.created_at))
 
     def _print_item(self, item: OutboxItem) -> None:
         self.print(showing.heading(item))
