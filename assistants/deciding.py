@@ -28,12 +28,12 @@ _UNSEEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """One thing to look at first. `kind` is a chip's; `line` is of the raw text, 0 for none."""
+    """One thing to look at first. `kind` is a chip's; `quote` is somebody else's, hostile."""
 
     kind: str
     head: str
     text: str
-    line: int = 0
+    quote: str = ""
 
 
 def risks(item: OutboxItem) -> list[Risk]:
@@ -45,7 +45,8 @@ def risks(item: OutboxItem) -> list[Risk]:
         text = "It was made from memory that no person has accepted; notes may steer it."
         found.append(Risk("flagged", "From unreviewed memory", text))
     if unseen := len(_UNSEEN.findall(item.body)):
-        text = f"{unseen:,} characters that nobody sees are shown as marks such as \\u202e."
+        many = "A character" if unseen == 1 else f"{unseen:,} characters"
+        text = f"{many} that nobody would see stands here as a mark such as \\u202e."
         found.append(Risk("flagged", "Hidden characters", text))
     if len(item.body) > SHOWN_MAX:
         text = f"Only the first {SHOWN_MAX:,} characters are on this page. Download it to read all."
@@ -60,7 +61,7 @@ def _of_secret(finding: secret_scan.Finding) -> Risk:
     if finding.kind == "unchecked":
         return Risk("unknown", "Could not check for secrets", finding.name)
     head = "A secret of this host" if finding.kind == "held" else "The shape of a secret"
-    return Risk("secret", head, finding.told(), finding.line)
+    return Risk("secret", head, f"In {finding.told()}.")
 
 
 def _of_the_run(item: OutboxItem) -> list[Risk]:
@@ -70,7 +71,8 @@ def _of_the_run(item: OutboxItem) -> list[Risk]:
         return [Risk("unknown", "Run unknown", text)]
     found = []
     if run.outcome != Run.Outcome.SUCCEEDED:
-        found.append(Risk("flagged", "Its run did not succeed", run.reason or run.outcome))
+        words = f"It ended as {run.outcome.replace('_', ' ')}."
+        found.append(Risk("flagged", "Its run did not succeed", words, run.reason))
     if run.report_state == Run.Report.CUT:
         found.append(Risk("flagged", "The report was cut", "The end of it is missing."))
     if run.mode == "open":

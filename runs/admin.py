@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.db import models
 from django.db.models import Exists, OuterRef, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
 
-from runs import shown
+from runs import audit, shown
 from runs.models import AuditEvent, Decision, RelayCall, Run, RunEvent
+from runs.visible import visible
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -26,6 +29,15 @@ class Evidence(ModelAdmin):
 
     actions = None
 
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        """The record with what is hostile in it made visible; it is shown and never saved."""
+        found = super().get_object(request, object_id, from_field)
+        for field in found._meta.concrete_fields if found is not None else ():
+            setattr(found, field.attname, _visible(getattr(found, field.attname)))
+        return found
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -36,12 +48,23 @@ class Evidence(ModelAdmin):
         return False
 
 
+def _visible(value: Any) -> Any:
+    """Every text in a value, also within what JSON holds, without a character that hides."""
+    if isinstance(value, str):
+        return visible(value, lines=True)
+    if isinstance(value, dict):
+        return {_visible(key): _visible(each) for key, each in value.items()}
+    return [_visible(each) for each in value] if isinstance(value, list) else value
+
+
 @admin.register(Run)
 class RunAdmin(Evidence):
     list_display = [
-        "uid", "state", "outcome", "agent", "provider", "mode", "spent", "trigger", "created_at",
+        "page", "state", "outcome", "whose", "provider", "mode", "spent", "trigger", "created_at",
         "ended_at",
     ]  # fmt: skip
+    list_display_links = None
+    list_select_related = ["wakeup__assistant"]
     list_filter = ["state", "outcome", "agent", "provider", "mode", "trigger"]
     search_fields = ["uid", "task", "workspace"]
     date_hierarchy = "created_at"
@@ -53,6 +76,15 @@ class RunAdmin(Evidence):
         priced: QuerySet[Any] = found.annotate(**kinds)
         return priced
 
+    @admin.display(description="run", ordering="uid")
+    def page(self, run: Run) -> str:
+        return format_html('<a href="{}">{}</a>', reverse("run", args=[run.uid]), run.uid)
+
+    @admin.display(description="assistant or agent", ordering="agent")
+    def whose(self, run: Run) -> str:
+        wakeup = getattr(run, "wakeup", None)
+        return wakeup.assistant.name if wakeup else visible(run.agent, limit=60)
+
     @admin.display(ordering="spent_usd")
     def spent(self, run: Run) -> str:
         kinds = {kind for kind in PRICED if getattr(run, f"has_{kind}")}
@@ -61,21 +93,37 @@ class RunAdmin(Evidence):
 
 @admin.register(RunEvent)
 class RunEventAdmin(Evidence):
-    list_display = ["run", "sequence", "at", "kind", "text"]
+    list_display = ["run", "sequence", "at", "kind", "said"]
     list_filter = ["kind"]
     list_select_related = ["run"]
     search_fields = ["run__uid"]
+
+    @admin.display(description="text")
+    def said(self, event: RunEvent) -> str:
+        return visible(event.text, limit=300)
 
 
 @admin.register(RelayCall)
 class RelayCallAdmin(Evidence):
     list_display = [
-        "run", "sequence", "method", "path", "status", "model_asked", "input_tokens",
-        "output_tokens", "cost", "refusal",
+        "run", "sequence", "what", "status", "asked", "input_tokens", "output_tokens", "cost",
+        "refused",
     ]  # fmt: skip
     list_filter = ["protocol", "completed", "cost_kind"]
     list_select_related = ["run"]
     search_fields = ["run__uid", "model_asked"]
+
+    @admin.display(description="request")
+    def what(self, call: RelayCall) -> str:
+        return visible(f"{call.method} {call.path}", limit=120)
+
+    @admin.display(description="model", ordering="model_asked")
+    def asked(self, call: RelayCall) -> str:
+        return visible(call.model_asked, limit=60)
+
+    @admin.display(description="refusal")
+    def refused(self, call: RelayCall) -> str:
+        return visible(call.refusal, limit=200)
 
     @admin.display(ordering="cost_usd")
     def cost(self, call: RelayCall) -> str:
@@ -90,6 +138,25 @@ class DecisionAdmin(Evidence):
 
 @admin.register(AuditEvent)
 class AuditEventAdmin(Evidence):
-    list_display = ["at", "action", "subject", "actor", "account"]
+    list_display = ["number", "at", "action", "subject", "actor", "account", "why"]
+    list_display_links = ["number"]
     list_filter = ["action"]
-    search_fields = ["subject"]
+    list_select_related = ["actor"]
+    search_fields = ["subject", "action", "actor__username", "account"]
+    date_hierarchy = "at"
+
+    @admin.display(description="reason")
+    def why(self, event: AuditEvent) -> str:
+        detail = event.detail if isinstance(event.detail, dict) else {}
+        return visible(str(detail.get("reason", "")), limit=200)
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The list, and whether the chain still stands when that is asked for: it reads all."""
+        told = {"verified": audit.verify() if request.GET.get("chain") == "verify" else None}
+        if told["verified"] is not None:
+            left = request.GET.copy()
+            del left["chain"]
+            request.GET = left  # type: ignore[assignment] # the list knows filters alone
+        return super().changelist_view(request, {**(extra_context or {}), **told})

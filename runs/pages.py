@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.contrib import admin
 from django.contrib.auth.views import redirect_to_login
@@ -39,8 +40,11 @@ def for_those_who_may(*permissions: str) -> Callable[[View], View]:
 
 
 def to_login(request: HttpRequest) -> HttpResponse:
-    """To the admin's login, and back to the page; to Home after a form, which is not repeated."""
-    back = request.get_full_path() if request.method in ("GET", "HEAD") else reverse("home")
+    """To the admin's login, and back to the page; after a form, to the page that held it."""
+    back = request.get_full_path()
+    if request.method not in ("GET", "HEAD"):
+        came = urlsplit(request.headers.get("Referer", ""))
+        back = came.path if came.netloc == request.get_host() else reverse("home")
     return redirect_to_login(back, reverse("admin:login"))
 
 

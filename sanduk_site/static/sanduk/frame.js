@@ -41,6 +41,16 @@
     document.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent);
   });
 
+  // what was typed outlives a session that ended meanwhile; it goes when the server has taken it
+  const done = document.querySelector(".messagelist .success");
+  document.querySelectorAll("textarea[data-draft]").forEach((area) => {
+    // after a refusal the address is the form's own
+    const place = `draft:${area.form.action}:${area.name}`;
+    if (done) sessionStorage.removeItem(place);
+    else if (!area.value) area.value = sessionStorage.getItem(place) || "";
+    area.addEventListener("input", () => sessionStorage.setItem(place, area.value));
+  });
+
   const nav = document.querySelector(".sk-nav[data-count]");
   if (!nav) return;
   const count = nav.querySelector("[data-waiting]");
