@@ -13,11 +13,12 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from queue import Full
 from types import FrameType
 from typing import Any, NoReturn
 
 from django.dispatch import receiver
-from django_q.cluster import Cluster
+from django_q import cluster as q2
 from django_q.models import OrmQ, Schedule
 from django_q.signals import post_spawn
 from django_q.tasks import async_task
@@ -28,6 +29,7 @@ CONTROL, RUNS = "sanduk", "runs"
 CLOCK_NAME = "sanduk tick"
 BACKSTOP_S = 900  # theirs lies so far behind our own deadline
 _PARENT_LOOK_S = 1.0
+_STOP_LOOK_S = 0.1
 
 
 def ring(task: str, number: int, *, cluster: str = CONTROL, limit_s: int = 300) -> None:
@@ -87,13 +89,34 @@ def run_cluster() -> None:
 
     It ends by itself, letting its workers finish, when the process that started it is gone.
     """
-    cluster = Cluster()
+    q2.Sentinel = _Sentinel
+    cluster = q2.Cluster()
     cluster.start()
     # begun behind the fork: the children have no use for it
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     sentinel = cluster.sentinel
     while sentinel.is_alive():
         sentinel.join(timeout=1)
+
+
+class _Sentinel(q2.Sentinel):  # type: ignore[misc]
+    """Theirs stops its workers by a word for each, through a queue that holds one.
+
+    A worker that ends behind its task takes none, so with two of those it waits for ever: for room
+    in the queue, or for the pusher, which waits for the same.
+    """
+
+    def stop(self) -> None:
+        self.event_out.set()
+        while any(worker.is_alive() for worker in self.pool):
+            if not self.pusher.is_alive():
+                with contextlib.suppress(Full):
+                    self.task_queue.put_nowait("STOP")
+            time.sleep(_STOP_LOOK_S)
+        self.pool.clear()
+        self.pusher.terminate()  # what it holds is a bell; whoever looks next rings it again
+        self.task_queue.cancel_join_thread()
+        super().stop()
 
 
 def _end_with_parent(parent: int) -> None:
