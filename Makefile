@@ -13,7 +13,7 @@ export TASK WORK
 NEEDS_TASK = [ -n "$$TASK" ] || { echo "give a task: make $@ TASK='look at every file here'" >&2; exit 2; }
 
 .DEFAULT_GOAL := help
-.PHONY: help env sync lock engine demo test test-fast test-engine test-browser test-slow test-live test-agents qa bench \
+.PHONY: help env sync lock engine up demo test test-fast test-engine test-browser test-slow test-live test-agents qa bench \
 	image image-rebuild run run-sealed shell images \
 	system-status system-start system-stop ps logs stop clean distclean destroy
 
@@ -31,6 +31,9 @@ lock: env ## resolve the dependencies anew into the lock files
 
 engine: ## bring up a container engine and base images where there are none
 	@scripts/engine-up
+
+up: env ## the site and its worker, at http://127.0.0.1:8000 (ARGS="--port 8080")
+	@$(BIN)/sanduk up $(ARGS)
 
 demo: env engine ## one sealed run of a real agent: no key, no account, no network
 	@$(BIN)/sanduk demo

@@ -84,16 +84,19 @@ def hanging(cluster: str, task: str) -> set[int]:
     return {bell["args"][0] for bell in bells if bell.get("func") == task and bell.get("args")}
 
 
-def run_cluster() -> None:
+def run_cluster(parent: int) -> None:
     """Be the main process of the cluster that Q_CLUSTER_NAME names, until SIGTERM or SIGINT.
 
     It ends by itself, letting its workers finish, when the process that started it is gone.
+
+    Args:
+        parent: that process, as it said itself: it may be gone before we can ask.
     """
     q2.Sentinel = _Sentinel
     cluster = q2.Cluster()
     cluster.start()
     # begun behind the fork: the children have no use for it
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
     sentinel = cluster.sentinel
     while sentinel.is_alive():
         sentinel.join(timeout=1)

@@ -71,7 +71,7 @@ def started(name: str) -> ClusterProcess:
     if name != CONTROL:
         environment["Q_CLUSTER_NAME"] = name
     process = subprocess.Popen(
-        [sys.executable, "-m", "sanduk_site", "cluster", name],
+        [sys.executable, "-m", "sanduk_site", "cluster", str(os.getpid()), name],
         stdin=subprocess.DEVNULL,
         start_new_session=True,
         env=environment,

@@ -23,6 +23,7 @@ first steps:
 """
 
 SUMMARIES = {
+    "up": "the site and its worker: one process that keeps them alive",
     "demo": "one sealed run of a real agent: no key, no account, no network",
     "run": "run an agent in a container and wait for its report",
     "auth": "keep a provider's key on this host, show, forget",
@@ -60,7 +61,7 @@ SUMMARIES = {
     "memory": "what an assistant remembers: what changed, accept, reject, restore",
 }
 
-INTERNAL = {"execute", "wakeup", "cluster"}  # what other commands start
+INTERNAL = {"execute", "wakeup", "cluster", "web"}  # what other commands start
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ def judge(host: str, port: int) -> Exposure:
     if not chosen or is_loopback(env.host_of(base_url).strip("[]")):
         raise Refusal(
             f"--host {host} can be reached from other machines, and needs SANDUK_BASE_URL, the "
-            f"address people will type, as SANDUK_BASE_URL=http://box.lan:{port}"
+            f"address people will type, as SANDUK_BASE_URL=http://box.lan:{port or 8000}"
         )
     return Exposure(base_url, tuple(_warnings(base_url)))
 

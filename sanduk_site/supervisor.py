@@ -62,7 +62,7 @@ class SiteProcess:
         descriptor = self._listening.fileno()
         self._since = clock.monotonic()
         return subprocess.Popen(
-            [sys.executable, "-m", "sanduk_site", "web", str(descriptor)],
+            [sys.executable, "-m", "sanduk_site", "web", str(descriptor), str(os.getpid())],
             stdin=subprocess.DEVNULL,
             pass_fds=(descriptor,),
             start_new_session=True,  # a terminal's Ctrl-C is for the supervisor

@@ -14,8 +14,8 @@ GRACE_S = 5  # for answers under way; a page that follows a run never ends by it
 _PARENT_LOOK_S = 1.0
 
 
-def serve(descriptor: int) -> int:
-    """Answer on an inherited listening socket until SIGTERM, or until the supervisor is gone."""
+def serve(descriptor: int, parent: int) -> int:
+    """Answer on an inherited listening socket until SIGTERM, or until `parent` is gone."""
     proxies = settings.SANDUK_TRUSTED_PROXIES
     server = uvicorn.Server(
         uvicorn.Config(
@@ -29,7 +29,7 @@ def serve(descriptor: int) -> int:
             timeout_graceful_shutdown=GRACE_S,
         )
     )
-    watch = threading.Thread(target=_end_with_parent, args=(server, os.getppid()), daemon=True)
+    watch = threading.Thread(target=_end_with_parent, args=(server, parent), daemon=True)
     watch.start()
     server.run(sockets=[socket.socket(fileno=descriptor)])
     return 0 if server.started else 1

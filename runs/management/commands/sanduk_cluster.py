@@ -15,9 +15,10 @@ class Command(SandukCommand):
     ends_lost_runs = False
 
     def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("parent", type=int, help="the process it ends with")
         # Q_CLUSTER_NAME chooses; the word is for people who look at a list of processes
         parser.add_argument("name", choices=(queue.CONTROL, queue.RUNS))
 
     def act(self, **options: Any) -> int:
-        queue.run_cluster()
+        queue.run_cluster(options["parent"])
         return 0

@@ -15,8 +15,9 @@ class Command(SandukCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("descriptor", type=int)
+        parser.add_argument("parent", type=int, help="the process it ends with")
 
     def act(self, **options: Any) -> int:
         from sanduk_site import web
 
-        return web.serve(options["descriptor"])
+        return web.serve(options["descriptor"], options["parent"])
