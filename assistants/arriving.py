@@ -22,6 +22,8 @@ from runs.paths import expanded
 from runs.plan import make_plan
 from runs.refusal import Refusal
 
+_TRIES = 3  # others that may add the same at the same moment
+
 
 @dataclass(frozen=True, slots=True)
 class Added:
@@ -58,11 +60,13 @@ def add(directory: Path) -> Added:
     """
     arrival = assistant_toml.read(directory, now=clock.now())
     notes = (*arrival.notes, *check_whole(arrival))
-    try:
-        with transaction.atomic():
-            return _take_in(arrival, notes)
-    except IntegrityError:
-        raise Refusal(f"{arrival.name} is being added by another command; try again") from None
+    for _ in range(_TRIES):
+        try:
+            with transaction.atomic():
+                return _take_in(arrival, notes)
+        except IntegrityError:
+            continue  # another command was faster, and what it wrote can be seen now
+    raise Refusal(f"{arrival.name} is being added by another command; try again")
 
 
 def check_whole(arrival: Arrival) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -85,6 +86,12 @@ try:
 except ValueError:
     # its value may hold a password
     raise ImproperlyConfigured("DATABASE_URL is no address of a database") from None
+_DRIVERS = ("psycopg", "psycopg2")
+if DATABASES["default"]["ENGINE"].endswith("postgresql") and not any(map(find_spec, _DRIVERS)):
+    raise ImproperlyConfigured(
+        "DATABASE_URL names PostgreSQL, and Python's driver for it is not installed: "
+        "pip install 'sanduk[postgres]'"
+    )
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = {**_SQLITE, **DATABASES["default"].get("OPTIONS", {})}
 

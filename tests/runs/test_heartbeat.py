@@ -120,6 +120,8 @@ def locked_database() -> Iterator[None]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("it is SQLite that locks all of itself")
     options = {**connection.settings_dict["OPTIONS"], "timeout": 0.05}
     monkeypatch.setitem(connection.settings_dict, "OPTIONS", options)
 

@@ -11,6 +11,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from django.db import connection, connections
@@ -307,7 +308,8 @@ def database_url() -> str:
     if connection.vendor == "sqlite":
         return f"sqlite:///{found['NAME']}"
     who = f"{found['USER']}:{found['PASSWORD']}@" if found["USER"] else ""
-    return f"{connection.vendor}://{who}{found['HOST']}:{found['PORT']}/{found['NAME']}"
+    port = f":{found['PORT']}" if found["PORT"] else ""
+    return f"{connection.vendor}://{who}{quote(found['HOST'], safe='')}{port}/{found['NAME']}"
 
 
 KILLED = """
