@@ -10,11 +10,11 @@ import pytest
 from assistants import consequences, listing
 from assistants.memory import snapshots
 from assistants.models import Assistant, Wakeup
-from runs import admission, box, installation, plan
+from runs import admission, plan
 from runs.engines.base import BuildFailed, EngineError, EngineUnavailable
 from runs.host_fault import is_by_host
 from runs.refusal import HostRefusal, Refusal
-from tests.assistants.waking import Runs, assistant_in, memory, runs, woken
+from tests.assistants.waking import Runs, assistant_in, make_room, memory, runs, woken
 from tests.factories import make_run, make_wakeup
 from tests.runs.conftest import state
 from tests.runs.fake_engine import FakeEngine
@@ -26,10 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def here(tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A host with room, whose docker command finds no daemon."""
-    installation.prepare_home()
-    monkeypatch.setattr(admission, "available_bytes", lambda: 2**40)
-    (tmp_path / "runtime").mkdir(mode=0o700)
-    monkeypatch.setattr(box, "runtime_directory", lambda: tmp_path / "runtime")
+    make_room(tmp_path, monkeypatch)
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
     return tmp_path
 

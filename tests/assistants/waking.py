@@ -78,13 +78,18 @@ def write_item(wakeup: Wakeup, body: str, config: Config) -> None:
     OutboxItem.objects.create(assistant=wakeup.assistant, wakeup=wakeup, body=body, sha256="0" * 64)
 
 
+def make_room(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state directory, memory enough, and a runtime directory in `place`."""
+    installation.prepare_home()
+    monkeypatch.setattr(admission, "available_bytes", lambda: 2**40)
+    (place / "runtime").mkdir(mode=0o700)
+    monkeypatch.setattr(box, "runtime_directory", lambda: place / "runtime")
+
+
 @pytest.fixture
 def runs(tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     """Wakeups whose runs end as the test says. Their plans are real, no engine is asked."""
-    installation.prepare_home()
-    monkeypatch.setattr(admission, "available_bytes", lambda: 2**40)
-    (tmp_path / "runtime").mkdir(mode=0o700)
-    monkeypatch.setattr(box, "runtime_directory", lambda: tmp_path / "runtime")
+    make_room(tmp_path, monkeypatch)
     made = Runs()
     monkeypatch.setattr(wakeups, "execute", made)
     return made
