@@ -19,6 +19,7 @@ from tests.bench.report import Report
 from tests.bench.run_cost import measure_run
 from tests.bench.setting import QUICK, Effort, Setting
 from tests.bench.tick_cost import measure_tick
+from tests.bench.wakeup_throughput import measure_wakeups
 
 PARTS: dict[str, tuple[Callable[[Setting], None], str]] = {
     "relay-calls": (measures.measure_calls, "first byte, calls a second, CPU of a call"),
@@ -33,6 +34,7 @@ PARTS: dict[str, tuple[Callable[[Setting], None], str]] = {
     "measured": (measure_facts, "the figures of docs/measured.md, which it writes (engine)"),
     "memory": (measure_memory_cost, "a snapshot of 10,000 unchanged files beside reading them"),
     "tick": (measure_tick, "a look over 10,000 assistants of which 100 are due"),
+    "wakeups": (measure_wakeups, "1,000 wakeups in this process and 50 by a worker: none lost"),
     "agents": (measure_agents, "whole runs of real agents (needs an engine)"),
 }
 SETS = {"relay": [name for name in PARTS if name.startswith("relay-")]}

@@ -21,9 +21,11 @@ class Effort:
     streams: tuple[int, ...] = (1, 64, 500)
     open_streams: int = 500
     body_sizes: tuple[int, ...] = (200_000, 5_000_000)
+    wakeups: int = 1000  # on an engine in the bench's own process
+    real_wakeups: int = 50
 
 
-QUICK = Effort(rounds=2, run_rounds=2, calls=80, seconds=0.4, events=80)
+QUICK = Effort(rounds=2, run_rounds=2, calls=80, seconds=0.4, events=80, wakeups=20, real_wakeups=3)
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,12 @@ def measure_tick(setting: Setting, many: int = MANY, due: int = DUE) -> None:
     places = {FEW_NAME: (setting.root / "few.sqlite3", due)}
     places[MANY_NAME] = (setting.root / "many.sqlite3", many)
     for file, number in places.values():
-        _use(file)
+        use(file)
         call_command("migrate", interactive=False, verbosity=0)
         _fill(number, due)
 
     def sample(name: str) -> dict[str, float]:
-        _use(places[name][0])
+        use(places[name][0])
         return _looked(due)
 
     def failed(why: str) -> None:
@@ -53,7 +53,7 @@ def measure_tick(setting: Setting, many: int = MANY, due: int = DUE) -> None:
     setting.report.target("queries of the first beside the second", more, 1.0)
 
 
-def _use(file: Path) -> None:
+def use(file: Path) -> None:
     """Have the default database be this file."""
     from django.db import connection
 
