@@ -1,4 +1,4 @@
-"""`sanduk serve`, the real command: a receiver that hangs keeps no assistant waiting."""
+"""`sanduk serve` and `sanduk worker` themselves, where receivers hang and bells are lost."""
 
 from __future__ import annotations
 
@@ -17,12 +17,23 @@ from tests.engine.running import Going, Installation, eventually
 
 REPOSITORY = Path(__file__).parents[2]
 SAY = """
-import django
-django.setup()
 from assistants.models import Assistant
 from tests.assistants.sending.making import make_item
 for name in {names}:
     make_item(Assistant.objects.get(name=name), f"from {{name}}")
+"""
+LOSE = """
+import datetime
+from django_q.models import OrmQ
+from runs import bells, clock
+from runs.models import Run
+from runs.order import Order
+from tests.factories import make_run
+order = Order(task="look", agent="pi", provider="rehearsal", runtime="docker", workdir={place!r})
+run = make_run(order=order.stored(), workspace={place!r}, trigger="web")
+bells.enqueue(run)
+OrmQ.objects.all().delete()
+Run.objects.update(rung_at=clock.now() - datetime.timedelta(hours=1))
 """
 
 
@@ -66,11 +77,11 @@ def destination(home: Home, name: str, script: str, assistant: str) -> None:
     assert done.code == 0, done
 
 
-def say(home: Home, *names: str) -> None:
-    """An approved item of each."""
+def inside(home: Home, script: str) -> None:
+    """Run a script as the installation itself would."""
     environment = {**home.made.environment, "PYTHONPATH": str(REPOSITORY)}
-    script = SAY.format(names=names)
-    subprocess.run([sys.executable, "-c", script], check=True, env=environment, cwd=REPOSITORY)
+    begun = f"import django\ndjango.setup()\n{script}"
+    subprocess.run([sys.executable, "-c", begun], check=True, env=environment, cwd=REPOSITORY)
 
 
 def states(home: Home) -> dict[str, str]:
@@ -100,7 +111,7 @@ def hanging(home: Home) -> Going:
     hangs = home.made.ground / "hangs"
     destination(home, "slow", f"touch {hangs}; exec sleep 300", "daily")
     destination(home, "quick", "cat >/dev/null", "other")
-    say(home, "daily", "other")
+    inside(home, SAY.format(names=("daily", "other")))  # an approved item of each
     going = home.made.start("serve", "--interval", "2s").until("serving")
     eventually(hangs.exists, 20)
     return going
@@ -124,3 +135,18 @@ def test_a_stop_does_not_wait_for_ever_for_a_receiver_that_hangs(home: Home, han
     assert "left in the middle" in done.err
     assert home.made.sanduk("deliver").code in (0, 1)
     assert states(home) == {"slow": "unknown", "quick": "sent"}
+
+
+def test_a_worker_executes_a_run_whose_bell_was_lost(home: Home):
+    """Its engine is down, which it finds out by trying."""
+    home.made.environment["DOCKER_HOST"] = f"unix://{home.made.ground}/no.sock"
+    assert home.made.sanduk("runs").code == 0
+    inside(home, LOSE.format(place=str(home.made.ground / "w")))
+
+    worker = home.made.start("worker").until("the worker is up")
+    eventually(lambda: home.made.row["state"] == "ended", 40)
+
+    row = home.made.row
+    assert (row["outcome"], row["refused_by_host"]) == ("refused", 1)
+    assert "docker" in row["reason"].lower()
+    assert worker.signal(signal.SIGTERM).end(limit_s=60).code == 0
