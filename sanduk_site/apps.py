@@ -5,10 +5,16 @@ from django.contrib.admin.apps import SimpleAdminConfig
 from django.db.models.signals import post_migrate
 
 
-def _make_groups(**_: Any) -> None:
+def _make_groups(using: str, **_: Any) -> None:
+    from django.db import connections
+    from django.db.migrations.executor import MigrationExecutor
+
     from sanduk_site import roles
 
-    roles.make_groups()
+    executor = MigrationExecutor(connections[using])
+    # on the way to an older version, or from one, rights are not there yet
+    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        roles.make_groups()
 
 
 class SandukSiteConfig(AppConfig):
