@@ -40,6 +40,7 @@ demo: env engine ## one sealed run of a real agent: no key, no account, no netwo
 
 test: env ## everything the tests need, then all tests
 	@scripts/engine-up --podman
+	@scripts/postgres-up >/dev/null || echo "the tests on PostgreSQL will be skipped" >&2
 	@scripts/browser-up || echo "the tests in a browser will be skipped" >&2
 	$(PYTEST)
 
