@@ -22,6 +22,20 @@ exit
 """
 
 
+def answering(pause_s: int) -> str:
+    """A brief: take that long, then report each message that is a question, and remember it."""
+    return rf"""
+echo '{{"type": "text", "text": "ready"}}'; sleep {pause_s}
+exec python3 -c '
+import json, re, sys
+words = re.findall(r"^question-\d+$", sys.stdin.read(), re.M)
+open("REPORT.md", "w").write(" ".join(words) or "nothing new")
+open("memory.txt", "a").write(" ".join(words) + "\n")
+print(json.dumps({{"type": "result", "ok": True, "text": "done"}}))
+' <<'NO_MORE_MESSAGES'
+"""  # what follows the brief, the messages, is what this reads on its standard input
+
+
 class Home:
     """One installation's assistants."""
 

@@ -21,24 +21,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.assistants import Home
+from tests.engine.assistants import Home, answering
 from tests.engine.running import Going, Installation, eventually
 
 MINUTES = int(os.environ.get("SANDUK_TEST_MINUTES", "3"))
 NAMES = ("daily", "reader")
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(MINUTES * 60 + 1200)]
-
-# what follows the brief, the messages, is what this reads on its standard input
-BRIEF = r"""
-echo '{"type": "text", "text": "ready"}'; sleep 3
-exec python3 -c '
-import json, re, sys
-words = re.findall(r"^question-\d+$", sys.stdin.read(), re.M)
-open("REPORT.md", "w").write(" ".join(words) or "nothing new")
-open("memory.txt", "a").write(" ".join(words) + "\n")
-print(json.dumps({"type": "result", "ok": True, "text": "done"}))
-' <<'NO_MORE_MESSAGES'
-"""
 
 
 @pytest.fixture
@@ -109,7 +97,7 @@ def come_to_rest(home: Home) -> None:
 def test_every_slot_message_and_item_is_accounted_for_once(docker: Installation, received):
     assert docker.sanduk("build", "--agent", "pi", limit_s=900).code == 0
     home, (address, keys) = Home(docker), received
-    home.add("daily", BRIEF, every="1m")
+    home.add("daily", answering(3), every="1m")
     home.add("reader", "Look at every file here.", every="1m", agent="pi", args=[])
     sent = places(home, address)
 
