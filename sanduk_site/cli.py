@@ -52,7 +52,7 @@ SUMMARIES = {
     "deliver": "bring what was approved to its destinations now",
     "destination": "the places that approved items go to",
     "audit": "what people and rules did; whether the record of it still stands",
-    "user": "which site user an account of this host is",
+    "user": "people of the site: their roles, and which OS account is whose",
     "usage": "what all runs used by day, and what the provider says about it",
     "assistant": "agents that wake by a schedule: take in, look at, put to sleep",
     "tell": "put a message into an assistant's inbox",

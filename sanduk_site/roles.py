@@ -78,8 +78,12 @@ def of(user: Any) -> list[str]:
     return [role for role in RIGHTS if role in names]
 
 
-def give(user: Any, roles: Iterable[str], *, actor: Any = None) -> None:
+def give(user: Any, roles: Iterable[str], *, actor: Any = None, is_new: bool = False) -> None:
     """Let a person have exactly these roles; groups that are no role of ours stay.
+
+    Args:
+        actor: the site user who gives them; None for the OS account of this process.
+        is_new: the person was made just now, and was no administrator.
 
     Raises Refusal when the last administrator would be gone.
     """
@@ -90,10 +94,16 @@ def give(user: Any, roles: Iterable[str], *, actor: Any = None) -> None:
         user.is_staff = True  # the pages are the admin's: a role without it opens none
         user.is_superuser = user.is_superuser and ADMINISTRATOR in wanted
         user.save(update_fields=["is_staff", "is_superuser"])
-        if not administrators().exists():
-            raise Refusal(f"{user.get_username()} is the last administrator; make another first")
         name = user.get_username()
+        if not is_new:
+            check_one_is_left(name)
         audit.record("user.role", f"user:{name}"[:100], actor=actor, roles=sorted(wanted))
+
+
+def check_one_is_left(name: str) -> None:
+    """Raise Refusal when there is no administrator any more."""
+    if not administrators().exists():
+        raise Refusal(f"{name} is the last administrator; make another first")
 
 
 def administrators() -> Any:

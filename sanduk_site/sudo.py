@@ -18,6 +18,7 @@ from sanduk_site.sessions import FRESH_KEY
 FRESH_S = 600.0
 PASSWORD, GO_ON = "sudo_password", "sudo_go_on"  # fields of the form that asks
 _NEVER_SENT_BACK = (PASSWORD, GO_ON, "csrfmiddlewaretoken")
+_SECRET = ("password", "key", "secret", "token")
 
 View = Callable[..., HttpResponse]
 
@@ -32,7 +33,7 @@ def fresh_login_required(view: View) -> View:
     """Ask for the password first when the last time is too long ago.
 
     What was typed into the form that was posted is kept, and goes on with the password; only
-    passwords and files must be given again. Goes inside of the check of rights.
+    passwords, keys and files must be given again. Goes inside of the check of rights.
     """
 
     @sensitive_post_parameters()
@@ -71,7 +72,9 @@ def _asked(request: HttpRequest, problem: str = "") -> HttpResponse:
         (name, value)
         for name, values in request.POST.lists()
         for value in values
-        if goes_on and name not in _NEVER_SENT_BACK and "password" not in name.lower()
+        if goes_on
+        and name not in _NEVER_SENT_BACK
+        and not any(word in name.lower() for word in _SECRET)
     ]
     context = {
         "problem": problem,

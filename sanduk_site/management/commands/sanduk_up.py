@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import CommandParser
 
 from assistants.worker import Worker, the_only_one
-from runs.locks import held_if_free
 from runs.management.terminal import SandukCommand
 from runs.refusal import Refusal
-from sanduk_site import exposure, first_admin, links, supervisor
-
-LOCK = "up"
+from sanduk_site import exposure, first_admin, links, supervisor, whereabouts
 
 
 class Command(SandukCommand):
@@ -44,12 +38,12 @@ class Command(SandukCommand):
         host, port = options["host"], options["port"]
         exposure.judge(host, port)
         with contextlib.ExitStack() as held:
-            held.enter_context(_the_only_site())
+            held.enter_context(whereabouts.the_only_site())
             if not options["no_worker"]:
                 held.enter_context(the_only_one())
             listening = held.enter_context(contextlib.closing(supervisor.bound(host, port)))
             judged = exposure.judge(host, listening.getsockname()[1])
-            _write_down(judged.url)
+            whereabouts.write_down(judged.url)
             for warning in judged.warnings:
                 self.say(f"warning: {warning}")
             token = first_admin.ensure()
@@ -74,34 +68,3 @@ def _running(site: supervisor.SiteProcess) -> Iterator[supervisor.SiteProcess]:
     finally:
         site.stop()
         site.end()
-
-
-@contextlib.contextmanager
-def _the_only_site() -> Iterator[None]:
-    """Be the one `up` of this state directory. Raises Refusal that names the first."""
-    with held_if_free(LOCK) as free:
-        if not free:
-            raise Refusal(f"the site of {settings.SANDUK_HOME} is up already{_first()}")
-        try:
-            yield
-        finally:
-            _record().unlink(missing_ok=True)
-
-
-def _first() -> str:
-    try:
-        told = json.loads(_record().read_text())
-        return f": process {int(told['pid'])}, at {told['url']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
-
-
-def _write_down(url: str) -> None:
-    draft = _record().with_suffix(".draft")
-    draft.write_text(json.dumps({"pid": os.getpid(), "url": url}))
-    draft.replace(_record())
-
-
-def _record() -> Path:
-    home: Path = settings.SANDUK_HOME
-    return home / "up.json"

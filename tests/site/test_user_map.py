@@ -7,10 +7,10 @@ import json
 import pytest
 from django.contrib.auth.models import User
 
-from runs.management.commands import sanduk_user
 from runs.models import AuditEvent
 from runs.models.people import user_of
 from runs.refusal import Refusal
+from sanduk_site.management.commands import sanduk_user
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +27,8 @@ def test_an_account_is_mapped_listed_and_unmapped(capsys):
     assert act("map", "ann", "anna") == 0
     assert user_of("ann") == anna
     assert act("list", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == [{"account": "ann", "user": "anna"}]
+    (person,) = json.loads(capsys.readouterr().out)
+    assert (person["user"], person["account"], person["roles"]) == ("anna", "ann", [])
     assert act("unmap", "ann") == 0
     assert act("unmap", "ann") == 1
     assert user_of("ann") is None
