@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from assistants import memory
 from assistants.config import Config
 from assistants.models import Assistant, Delivery, InboxMessage, OutboxItem, Wakeup
-from runs import audit, clock, secret_scan
+from runs import audit, clock, four_eyes, secret_scan
 from runs.approval import ApprovalPolicy
 from runs.models import AuditEvent, Decision, TerminalAccount
 from runs.refusal import Refusal
@@ -169,6 +169,11 @@ def authors_of(item: OutboxItem) -> frozenset[int]:
     return frozenset(users | people)
 
 
+def excludes_author(item: OutboxItem) -> bool:
+    """Whether who asked for an item or fed it cannot approve it: by its own rule, or by ours."""
+    return item.exclude_author or four_eyes.is_on()
+
+
 def open_deliveries(item: OutboxItem) -> list[Delivery]:
     """Begin to bring an approved item to each of its assistant's destinations."""
     places = item.assistant.destinations.filter(removed_at=None)
@@ -226,7 +231,7 @@ def _check_may_approve(item: OutboxItem, person: Person, reason: str) -> None:
     if policy.may_decide(user_id=person.user_id, authors=authors_of(item)):
         return
     if person.user is None:
-        why = "not its author" if item.exclude_author else f"{item.approvals} people"
+        why = "not its author" if excludes_author(item) else f"{item.approvals} people"
         raise Refusal(
             f"item {item.pk} is for {why} to approve, and the account {person.account} is mapped "
             f"to no site user: sanduk user map {person.account} USER"
@@ -237,7 +242,7 @@ def _check_may_approve(item: OutboxItem, person: Person, reason: str) -> None:
 def _policy_of(item: OutboxItem) -> ApprovalPolicy:
     expires = item.expires_at - item.created_at if item.expires_at is not None else None
     return ApprovalPolicy(
-        approvals=item.approvals, exclude_author=item.exclude_author, expires_after=expires
+        approvals=item.approvals, exclude_author=excludes_author(item), expires_after=expires
     )
 
 

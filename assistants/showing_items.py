@@ -6,7 +6,7 @@ from typing import Any
 
 from assistants.delivery.kinds import settings_of
 from assistants.models import Delivery, OutboxItem
-from assistants.outbox import subject_of
+from assistants.outbox import excludes_author, subject_of
 from runs import secret_scan
 from runs.models import Decision
 from runs.refusal import Refusal
@@ -72,7 +72,7 @@ def standing(item: OutboxItem) -> list[str]:
         lines.append(f"{verb} by {visible(who)} {each.at:%Y-%m-%d %H:%M:%S} UTC ({each.via}){why}")
     if item.state == OutboxItem.State.PENDING:
         people = "1 person" if item.approvals == 1 else f"{item.approvals} people"
-        author = ", not who asked for it or fed it" if item.exclude_author else ""
+        author = ", not who asked for it or fed it" if excludes_author(item) else ""
         lines.append(f"waits for {people} to approve{author}")
         if item.expires_at is not None:
             lines.append(f"expires {item.expires_at:%Y-%m-%d %H:%M:%S} UTC, undelivered")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.contrib.admin import AllValuesFieldListFilter
 from django.db import models
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -48,6 +50,14 @@ class Evidence(ModelAdmin):
         return False
 
 
+class VisibleValues(AllValuesFieldListFilter):
+    """Filters by what there is; a third party's name may be anything."""
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        for each in super().choices(changelist):
+            yield {**each, "display": visible(str(each["display"]), limit=60)}
+
+
 def _visible(value: Any) -> Any:
     """Every text in a value, also within what JSON holds, without a character that hides."""
     if isinstance(value, str):
@@ -65,7 +75,10 @@ class RunAdmin(Evidence):
     ]  # fmt: skip
     list_display_links = None
     list_select_related = ["wakeup__assistant"]
-    list_filter = ["state", "outcome", "agent", "provider", "mode", "trigger"]
+    list_filter = [
+        "state", "outcome", ("agent", VisibleValues), ("provider", VisibleValues), "mode",
+        "trigger",
+    ]  # fmt: skip
     search_fields = ["uid", "task", "workspace"]
     date_hierarchy = "created_at"
 

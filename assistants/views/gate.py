@@ -160,6 +160,7 @@ def _gate(
         "is_unknown": any(each.state == "unknown" for each in deliveries),
         "is_over": any(each.state in destinations.OVER for each in deliveries),
         "is_open": found.state == OutboxItem.State.PENDING and not _is_late(found),
+        "excludes_author": outbox.excludes_author(found),
         "typed": typed,
     }
     return page(

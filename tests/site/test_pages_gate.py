@@ -1,0 +1,210 @@
+"""The gate on the web: what was read is what leaves, one person at a time, and by POST alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from django.urls import reverse
+
+from assistants.models import Delivery, Destination, InboxMessage
+from runs import clock, four_eyes
+from runs.models import AuditEvent, Decision
+from tests.factories import make_assistant, make_run
+from tests.site.pages import make_item, somebody
+
+pytestmark = pytest.mark.django_db
+BODY = "# Weekly digest\n\nAll is well."
+
+
+@pytest.fixture
+def ada():
+    return somebody("ada", "approver")
+
+
+@pytest.fixture
+def client(client, ada):
+    client.force_login(ada)
+    return client
+
+
+@pytest.fixture
+def item():
+    return make_item(make_assistant("daily"), BODY)
+
+
+def decide(client, item, verdict: str, **fields: str):
+    form = {"verdict": verdict, "digest": item.sha256, **fields}
+    answer = client.post(reverse("outbox-decide", args=[item.pk]), form, follow=True)
+    item.refresh_from_db()
+    return answer
+
+
+def said(answer) -> str:
+    return " ".join(str(message) for message in answer.context["messages"])
+
+
+def test_approving_is_written_down_with_who_what_and_how(client, item, ada):
+    place = Destination.objects.create(name="mail", kind="file", config={})
+    item.assistant.destinations.add(place)
+
+    decide(client, item, "approve")
+
+    assert item.state == "approved"
+    assert item.decided_by == "ada"
+    decision = Decision.objects.get()
+    assert (decision.actor, decision.digest, decision.via) == (ada, item.sha256, "web")
+    assert Delivery.objects.filter(item=item, destination=place).exists()
+
+
+def test_an_item_that_is_not_what_was_read_stays_and_the_page_says_so(client, item):
+    answer = decide(client, item, "approve", digest="0" * 64)
+    assert answer.status_code == 409
+    assert item.state == "pending"
+    assert "read it again" in said(answer)
+
+
+@pytest.mark.parametrize("digest", ["", "abc", "é" * 64])
+def test_a_form_without_the_digest_decides_nothing(client, item, digest):
+    assert decide(client, item, "approve", digest=digest).status_code == 409
+    assert item.state == "pending"
+
+
+@pytest.mark.parametrize("verdict", ["reject", "back"])
+def test_a_rejection_needs_a_reason_and_keeps_what_was_typed(client, item, verdict):
+    assert decide(client, item, verdict, reason="   ").status_code == 409
+    assert item.state == "pending"
+
+
+def test_what_was_typed_comes_back_when_the_decision_is_refused(client, item):
+    answer = decide(client, item, "reject", reason="too <b>long</b>", digest="0" * 64)
+    assert "too &lt;b&gt;long&lt;/b&gt;</textarea>" in answer.content.decode()
+
+
+def test_a_rejection_keeps_its_reason(client, item):
+    decide(client, item, "reject", reason="not today")
+    assert (item.state, item.reason) == ("rejected", "not today")
+
+
+def test_sending_back_rejects_it_and_tells_the_assistant_why(client, item, ada):
+    decide(client, item, "back", reason="name the customer")
+    assert item.state == "rejected"
+    message = InboxMessage.objects.get()
+    assert message.assistant == item.assistant
+    assert message.author == ada
+    assert "name the customer" in message.body
+    assert str(item.pk) in message.body
+
+
+def test_a_possible_secret_passes_only_with_a_reason_and_stands_first(client, item):
+    item.secrets_found = [{"kind": "token", "name": "a GitHub token", "spelling": "plain",
+                           "line": 3, "times": 1}]  # fmt: skip
+    item.save(update_fields=["secrets_found"])
+    page = client.get(reverse("outbox-item", args=[item.pk])).content.decode()
+    assert page.index("a GitHub token") < page.index("What leaves, exactly")
+
+    assert decide(client, item, "approve").status_code == 409
+    assert item.state == "pending"
+    decide(client, item, "approve", reason="it is an example")
+    assert item.state == "approved"
+
+
+def test_the_second_of_two_people_is_told_who_decided_and_when(client, item, ada):
+    decide(client, item, "approve")
+    client.force_login(somebody("bea", "approver"))
+
+    answer = decide(client, item, "reject", reason="no")
+
+    assert item.state == "approved"
+    assert answer.status_code == 409
+    assert "already approved by ada at" in said(answer)
+    page = answer.content.decode()
+    assert "by <strong>ada</strong>" in page
+    assert 'name="verdict"' not in page
+
+
+def test_a_double_click_decides_once(client, item):
+    decide(client, item, "approve")
+    decide(client, item, "approve")
+    assert Decision.objects.count() == 1
+
+
+def test_an_item_that_two_must_approve_waits_for_the_second(client, item):
+    item.approvals = 2
+    item.save(update_fields=["approvals"])
+    assert "1 more approval" in said(decide(client, item, "approve"))
+    assert item.state == "pending"
+    client.force_login(somebody("bea", "approver"))
+    decide(client, item, "approve")
+    assert item.state == "approved"
+    assert item.decided_by == "ada, bea"
+
+
+def test_an_expired_item_offers_no_decision_and_takes_none(client, item):
+    item.created_at = clock.now() - dt.timedelta(days=2)
+    item.expires_at = clock.now() - dt.timedelta(seconds=1)
+    item.save(update_fields=["created_at", "expires_at"])
+    page = client.get(reverse("outbox-item", args=[item.pk])).content.decode()
+    assert 'name="verdict"' not in page
+    item.refresh_from_db()
+    assert item.state == "pending"  # looking changes nothing
+    assert decide(client, item, "approve").status_code == 409
+    assert item.state == "expired"
+
+
+def test_with_four_eyes_who_woke_it_on_the_web_cannot_approve_even_as_a_superuser(client, ada):
+    ada.is_superuser = True
+    ada.save()
+    assistant = make_assistant("daily")
+    client.post(reverse("assistant-wake", args=["daily"]))
+    assistant.wakeups.update(
+        state="ended", outcome="succeeded", ended_at=clock.now(), run=make_run(state="ended")
+    )
+    item = make_item(assistant, BODY, wakeup=assistant.wakeups.get())
+    four_eyes.choose(True)
+
+    assert decide(client, item, "approve").status_code == 409
+    assert item.state == "pending"
+    client.force_login(somebody("bea", "approver"))
+    decide(client, item, "approve")
+    assert item.state == "approved"
+
+
+def test_with_four_eyes_who_told_it_something_cannot_approve(client, item, ada):
+    message = InboxMessage.objects.create(assistant=item.assistant, body="hi", author=ada)
+    message.given_to.add(item.wakeup)
+    four_eyes.choose(True)
+    assert decide(client, item, "approve").status_code == 409
+    four_eyes.choose(False)
+    decide(client, item, "approve")
+    assert item.state == "approved"
+
+
+def test_an_unknown_delivery_is_settled_by_the_word_of_a_person(client, item, ada):
+    place = Destination.objects.create(name="mail", kind="file", config={})
+    item.assistant.destinations.add(place)
+    decide(client, item, "approve")
+    Delivery.objects.update(state="unknown", ended_at=clock.now())
+    assert "It has arrived" in client.get(reverse("outbox-item", args=[item.pk])).content.decode()
+
+    client.post(reverse("outbox-deliver", args=[item.pk]), {"what": "arrived"})
+
+    item.refresh_from_db()
+    assert item.state == "delivered"
+    assert AuditEvent.objects.get(action="delivery.arrived").actor == ada
+
+
+def test_the_gate_shows_the_whole_digest_the_place_and_the_exact_text(client, item):
+    place = Destination.objects.create(name="team-mail", kind="file", config={})
+    item.assistant.destinations.add(place)
+    address = reverse("outbox-item", args=[item.pk])
+    page = client.get(f"{address}?show=raw").content.decode()
+    for part in (item.sha256, "team-mail", "All is well.", "Facts of the run"):
+        assert part in page
+    assert client.get(reverse("outbox-body", args=[item.pk])).content == BODY.encode()
+
+
+def test_the_list_and_the_gate_say_what_there_is_not(client):
+    assert "Nothing waits for a decision" in client.get(reverse("outbox")).content.decode()
+    assert client.get(f"{reverse('outbox')}?show=everything").status_code == 404
+    assert client.get(reverse("outbox-item", args=[99])).status_code == 404
