@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from assistants import schedules
 from assistants.schedules import Timing, settle
+from tests.pace import stretched
 
 UTC = dt.UTC
 START = dt.datetime(2026, 1, 1, tzinfo=UTC)
@@ -103,7 +104,7 @@ def test_a_host_that_was_off_for_a_year_writes_one_row_that_says_how_many():
     assert len(done.skipped) == 1
     assert done.skipped[0].count == 365 * 24 * 60 - 1
     assert "525,599 slots" in done.skipped[0].reason
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < stretched(1)
 
 
 def test_a_cron_expression_is_not_counted_without_end():
@@ -115,7 +116,7 @@ def test_a_cron_expression_is_not_counted_without_end():
     assert done.run.planned_at == START + dt.timedelta(days=365)
     assert [each.count > 1000 for each in done.skipped] == [True]
     assert "more than 1,000" in done.skipped[0].reason
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < stretched(1)
 
 
 def test_what_is_made_up_for_after_a_restart_does_not_start_all_at_once():

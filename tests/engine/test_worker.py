@@ -182,3 +182,30 @@ def test_an_idle_worker_that_is_killed_jams_the_cluster_only_until_it_is_seen(
     runs_again(home)
     assert going.signal(signal.SIGTERM).end().code == 0
     home.made.nothing_left(within_s=5)
+
+
+@pytest.mark.parametrize("victim", ["main", "sentinel", "idle workers"])
+def test_a_control_cluster_that_is_killed_or_jammed_looks_again(
+    home: Home, tmp_path: Path, victim: str
+):
+    steer = tmp_path / "clock"
+    steer.write_text("0")
+    home.add("daily", reporting("second try"))
+    going = begin(home, SANDUK_CLOCK_FILE=str(steer))
+    main = main_process(going, "sanduk")
+    eventually(lambda: children(main), 20)
+    (sentinel,) = children(main)
+    eventually(lambda: len(children(sentinel)) >= 4, 20)
+    killed = {"main": [main], "sentinel": [sentinel], "idle workers": children(sentinel)[:2]}
+    for pid in killed[victim]:
+        os.kill(pid, signal.SIGKILL)
+
+    home.due("daily")
+    time.sleep(4)
+    if not home.items():
+        steer.write_text("200")
+
+    runs_again(home)
+    assert outcomes(home) == [("schedule", "succeeded")]
+    assert going.signal(signal.SIGTERM).end().code == 0
+    home.made.nothing_left(within_s=5)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from recipes.catalog import SHIPPED
+from tests.pace import stretched
 from tests.recipes.answering import answering
 
 PROGRAM = SHIPPED / "link" / "link.py"
@@ -123,7 +124,7 @@ def test_silent_ports_cost_one_limit_all_together(probe: ModuleType) -> None:
         for each in queued:
             each.close()
     assert [each["error"] for each in found] == ["timeout"] * 100
-    assert 0.15 < took < 1
+    assert 0.15 < took < stretched(1)
 
 
 def test_more_targets_than_a_batch_are_all_tried(probe: ModuleType) -> None:
@@ -255,7 +256,7 @@ def test_the_relay_s_answer_without_a_token_is_recorded(
 def test_a_relay_that_never_listens_is_given_up(probe: ModuleType) -> None:
     started = time.monotonic()
     assert probe.relay(free_port(), limit_s=0.2)["error"] == "ECONNREFUSED"
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < stretched(2)
 
 
 def test_a_relay_that_says_nothing_is_given_up(probe: ModuleType) -> None:

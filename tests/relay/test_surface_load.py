@@ -13,6 +13,7 @@ import pytest
 
 from relay.connection import MAX_HEAD_BYTES
 from relay.server import MAX_CONNECTIONS
+from tests.pace import stretched
 from tests.relay.stand import OK, chunked, listening, plain, request, standing
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +47,7 @@ async def test_ten_thousand_idle_connections_keep_nobody_out_and_cost_little():
                 idle.append(await stand.connect())
             started = time.monotonic()
             assert (await stand.raw(request())).startswith(b"HTTP/1.1 200")
-            assert time.monotonic() - started < 1
+            assert time.monotonic() - started < stretched(1)
             growth.look()
             assert growth.most < 120 * MIB  # both ends of each are in this process
         finally:
@@ -70,7 +71,7 @@ async def test_clients_that_dribble_keep_nobody_out():
         for _ in range(5):
             started = time.monotonic()
             assert (await stand.raw(request())).startswith(b"HTTP/1.1 200")
-            assert time.monotonic() - started < 1
+            assert time.monotonic() - started < stretched(1)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -169,7 +170,7 @@ async def test_a_provider_that_hangs_in_one_call_holds_up_no_other():
         started = time.monotonic()
         for _ in range(10):
             assert (await stand.raw(request())).startswith(b"HTTP/1.1 200")
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < stretched(2)
         for _, writer in hanging:
             writer.transport.abort()
         await stand.record(60)
