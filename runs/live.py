@@ -74,7 +74,7 @@ class Hub:
         if watch.run_pk not in self._seen or after < self._seen[watch.run_pk]:
             self._seen[watch.run_pk] = after
         self._watches[watch.run_pk].add(watch)
-        if self._task is None or self._task.done():
+        if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._look_on())
 
     def leave(self, watch: Watch) -> None:
