@@ -6,12 +6,16 @@ import hashlib
 import json
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from relay import Ledger
+from runs.console import Silent
 from runs.order import Order
 from runs.plan import Plan, make_plan
 from runs.refusal import Refusal
+from runs.starting import Starting
 
 SKILL = "---\nname: s\ndescription: when\n---\n"
 
@@ -120,3 +124,16 @@ def test_a_kit_and_an_image_of_ones_own_exclude_each_other(planned, kit, field):
 
 def test_a_kit_for_another_agent_is_refused(planned, kit):
     assert "kit k suits pi, not claude" in refusal(planned, kits=(kit(agents={"pi": {}}),))
+
+
+@pytest.mark.anyio
+async def test_a_run_tells_of_a_kits_agents_that_are_none(planned, kit, monkeypatch):
+    """In its trace too, so that a run of the web or of a schedule says it."""
+    plan = planned(kits=(kit(agents={"claude": {}, "clod": {}}),))
+    steps: list[str] = []
+    starting = Starting(plan, mock.Mock(), Ledger(), Silent(), steps.append, mock.Mock())
+    monkeypatch.setattr(starting, "_made", mock.AsyncMock(return_value="made"))
+
+    assert await starting.container() == "made"
+    [told] = [step for step in steps if "clod" in step]
+    assert "kit.json: $.agents.clod: there is no agent clod here; known are claude," in told
