@@ -27,6 +27,7 @@ SAME = [
     "assistants/test_ticking.py",
     "assistants/test_transitions.py",
 ]
+PLUGIN = ["-p", "tests.postgres.emptying"]
 ONLY_SQLITE = 2  # of them: those about SQLite's own lock
 
 
@@ -41,7 +42,7 @@ def test_the_tests_of_runs_and_assistants_pass_on_postgresql(url: str) -> None:
     files = [f"tests/{name}" for name in SAME]
     # the database that pytest makes there, beside the fresh one, is called after it
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *PLUGIN, *files],
         cwd=ROOT, env={**os.environ, "DATABASE_URL": url, "PYTEST_ADDOPTS": ""},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
