@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Group
 from django.test import Client
 
 from runs.models import AuditEvent
 from sanduk_site.models import LoginSession
+from tests.site.pages import somebody
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse 7 battery"
 
 
 def person(name: str, *roles: str):
-    user = get_user_model().objects.create_user(name, password=PASSWORD, is_staff=True)
-    user.groups.set(Group.objects.filter(name__in=roles))
-    return user
+    return somebody(name, *roles, password=PASSWORD)
 
 
 def browser(name: str, agent: str = "Firefox") -> Client:
