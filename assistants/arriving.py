@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,10 @@ from typing import Any
 import msgspec
 from django.db import IntegrityError, transaction
 
-from assistants import assistant_toml, briefing, schedules, toml_text
+from assistants import assistant_toml, briefing, placing, schedules, toml_text
 from assistants.assistant_toml import FILE, Arrival
 from assistants.config import restored
-from assistants.keys import BY_NAME, KEYS
+from assistants.keys import BY_NAME, DESTINATIONS, KEYS
 from assistants.models import Assistant, Destination, Schedule, Wakeup
 from assistants.schedules import Timing, timing_of
 from runs import audit, clock, keys
@@ -75,6 +74,8 @@ def check_whole(arrival: Arrival) -> tuple[str, ...]:
     Returns what is still missing for its first wakeup, a line each. Raises Refusal.
     """
     assistant = Assistant(name=arrival.name, directory=str(arrival.directory))
+    placing.check_places(arrival)
+    _destinations(arrival)
     try:
         text = briefing.brief(assistant, arrival.config)
         order = briefing.order(
@@ -82,11 +83,7 @@ def check_whole(arrival: Arrival) -> tuple[str, ...]:
         )
         plan = make_plan(order)
     except (briefing.BrokenSettings, Refusal) as exc:
-        raise Refusal(f"assistant {arrival.name}: {exc}") from None
-    if gate := arrival.config.gate:
-        path = arrival.directory / gate
-        if not path.is_file() or not os.access(path, os.X_OK):
-            raise Refusal(f"assistant {arrival.name}: its gate {path} is no program; chmod +x it")
+        raise placing.at_its_key(arrival, str(exc)) from None
     if plan.provider is not None:
         try:
             keys.provider_key(plan.provider)
@@ -96,7 +93,7 @@ def check_whole(arrival: Arrival) -> tuple[str, ...]:
 
 
 def _take_in(arrival: Arrival, notes: tuple[str, ...]) -> Added:
-    destinations = _destinations(arrival.destinations)
+    destinations = _destinations(arrival)
     there = Assistant.objects.present()
     known = there.filter(directory=str(arrival.directory)).first()
     other = there.filter(name=arrival.name).exclude(directory=str(arrival.directory)).first()
@@ -128,15 +125,17 @@ def _take_in(arrival: Arrival, notes: tuple[str, ...]) -> Added:
     return Added(known, created, tuple(changed), notes)
 
 
-def _destinations(names: tuple[str, ...] | None) -> list[Destination] | None:
+def _destinations(arrival: Arrival) -> list[Destination] | None:
+    names = arrival.destinations
     if names is None:
         return None
     there = Destination.objects.filter(name__in=names, removed_at=None)
     found = {each.name: each for each in there}
     for name in names:
         if name not in found:
-            raise Refusal(
-                f"there is no destination {name!r} on this host; sanduk destination add makes one"
+            raise arrival.wrong(
+                DESTINATIONS,
+                f"there is no destination {name!r} on this host; sanduk destination add makes one",
             )
     return [found[name] for name in names]
 

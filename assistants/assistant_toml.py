@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import hashlib
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from assistants.keys import (
     SCHEDULES,
     Key,
     WrongValue,
+    is_duration,
 )
 from assistants.models.assistant import NAME as NAME_RULE
 from assistants.schedules import Timing
@@ -33,12 +35,15 @@ from assistants.toml_lines import line_of
 from recipes.catalog import is_path
 from runs import tree
 from runs.refusal import Refusal
+from runs.visible import visible
 
 FILE = "assistant.toml"
 MAX_BYTES = 256 * 1024
 SCHEDULES_MAX = 24
 _EVERY_S = 1800
-_HOLDING = ("approvals", "exclude_author", "expires")
+_HOLDING = ("approvals", "exclude_author")
+_CLEARLY_S = 60  # a plain number below may have been meant as minutes
+_TWICE = re.compile(r"Cannot overwrite a value \(at line (\d+), column \d+\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,15 @@ class Arrival:
     destinations: tuple[str, ...] | None
     sha256: str
     notes: tuple[str, ...]
+    text: str
+
+    def wrong(self, key: str, why: str) -> Refusal:
+        """What is wrong with one of its keys, at its line if the file has it."""
+        return _wrong(self.directory, self.text, key, why)
+
+    def given(self, key: str) -> int | None:
+        """The line where it gives this key; None when it does not."""
+        return line_of(self.text, key)
 
 
 def digest_of(directory: Path) -> str:
@@ -80,9 +94,16 @@ def read(directory: Path, *, now: dt.datetime) -> Arrival:
     except UnicodeDecodeError:
         raise Refusal(f"{directory / FILE} is not UTF-8 text") from None
     except (tomllib.TOMLDecodeError, RecursionError) as exc:
-        why = str(exc).replace("Cannot overwrite a value", "a key is given twice")
-        raise Refusal(f"{directory / FILE}: {why}") from None
+        raise _no_toml(directory, text, str(exc)) from None
     return _Reader(directory, text, document, now).arrival(hashlib.sha256(content).hexdigest())
+
+
+def _no_toml(directory: Path, text: str, why: str) -> Refusal:
+    if found := _TWICE.search(why):
+        line = int(found[1])
+        key = text.splitlines()[line - 1].partition("=")[0].strip()
+        return Refusal(f"{directory / FILE} line {line}: {visible(key, limit=80)}: it is set twice")
+    return Refusal(f"{directory / FILE}: {why}")
 
 
 def _content(directory: Path) -> bytes:
@@ -128,6 +149,7 @@ class _Reader:
             destinations=values[DESTINATIONS] and tuple(dict.fromkeys(values[DESTINATIONS])),
             sha256=sha256,
             notes=(*self.notes, *_meaning(config)),
+            text=self.text,
         )
 
     def _name(self, given: str | None) -> str:
@@ -153,7 +175,7 @@ class _Reader:
             self._refuse_outside(name, fields[name])
         for name in _HOLDING:
             if name in self.document and not fields["hold"]:
-                raise self._wrong(name, "it means nothing without approval = true")
+                raise self._wrong(name, "it needs approval = true")
         if "gate_timeout" in self.document and not fields["gate"]:
             raise self._wrong("gate_timeout", "it means nothing without gate")
         try:
@@ -246,8 +268,13 @@ class _Reader:
     def _value(self, key: Key, values: dict[str, Any], number: int | None = None) -> Any:
         if key.name not in values:
             return key.absent
+        given = values[key.name]
+        if is_duration(key) and str(given).isdecimal() and 0 < int(given) < _CLEARLY_S:
+            self.notes.append(
+                f'{key.name} = {given} is {given} seconds; write "{given}s" or "{given}m"'
+            )
         try:
-            return key.kind.read(values[key.name])
+            return key.kind.read(given)
         except WrongValue as exc:
             raise self._wrong(key.name, str(exc), number) from None
 
@@ -265,12 +292,16 @@ class _Reader:
             raise self._wrong(name, f"there is no such key; {hint}", number)
 
     def _wrong(self, key: str, why: str, number: int | None = None) -> Refusal:
-        line = None
-        if number is not None:
-            line = line_of(self.text, key, table=SCHEDULES, number=number)
-        line = line or line_of(self.text, key)
-        place = f" line {line}" if line else ""
-        return Refusal(f"{self.directory / FILE}{place}: {key}: {why}")
+        return _wrong(self.directory, self.text, key, why, number)
+
+
+def _wrong(directory: Path, text: str, key: str, why: str, number: int | None = None) -> Refusal:
+    line = None
+    if number is not None:
+        line = line_of(text, key, table=SCHEDULES, number=number)
+    line = line or line_of(text, key)
+    place = f" line {line}" if line else ""
+    return Refusal(f"{directory / FILE}{place}: {key}: {why}")
 
 
 def _meaning(config: Config) -> list[str]:

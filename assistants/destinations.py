@@ -10,7 +10,7 @@ import msgspec
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from assistants import outbox
+from assistants import outbox, reach
 from assistants.delivery.kinds import CommandSettings, Settings, settings_of
 from assistants.delivery.sending import settle
 from assistants.models import Assistant, Delivery, Destination, OutboxItem
@@ -43,6 +43,7 @@ def add(
     except ValidationError as exc:
         raise Refusal(f"{name!r} is no name of a destination: {exc.messages[0]}") from None
     settings.check()
+    reach.check_out_of_reach(f"destination {name}", reach.places_of(settings))
     config = msgspec.to_builtins(settings)
     with transaction.atomic():
         linked = [outbox.assistant_named(each) for each in assistants]

@@ -12,6 +12,7 @@ from runs import duration
 from runs.order import MODES
 
 YEAR_S = 366 * 86400
+_DURATION = "a duration"
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60))
 
 
@@ -123,7 +124,7 @@ def _money() -> Kind:
 def _duration(
     longest_s: int = duration.LONGEST_S, *, off: bool = False, zero: bool = False
 ) -> Kind:
-    takes = 'a duration such as 90, "90s", "15m", "2h" or "7d"' + (', or "off"' if off else "")
+    takes = f'{_DURATION} such as 90, "90s", "15m", "2h" or "7d"' + (', or "off"' if off else "")
 
     def read(value: Any) -> int | None:
         if isinstance(value, bool) or not isinstance(value, int | str):
@@ -149,6 +150,10 @@ def spoken(seconds: int) -> str:
         if seconds and seconds % size == 0:
             return f"{seconds // size}{unit}"
     return f"{seconds}s"
+
+
+def is_duration(key: Key) -> bool:
+    return key.kind.takes.startswith(_DURATION)
 
 
 def _choice(*names: str) -> Kind:

@@ -116,7 +116,7 @@ def check(timing: Timing) -> None:
     if timing.every_s and timing.jitter_s >= timing.every_s:
         raise Refusal("jitter must be shorter than every, or slots would pass each other")
     if quiet and _running_after(timing, timing.anchor_at) is None:
-        raise Refusal(f"every slot falls into quiet_hours {timing.quiet_hours}; nothing would run")
+        raise Refusal(f"quiet_hours {timing.quiet_hours} cover every slot; nothing would run")
 
 
 def slots_after(timing: Timing, after: dt.datetime) -> Iterator[dt.datetime]:

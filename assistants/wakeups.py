@@ -13,7 +13,7 @@ import msgspec
 from django.conf import settings
 from django.db import IntegrityError, close_old_connections, transaction
 
-from assistants import briefing, budgets, collaborators, consequences, gate, papers
+from assistants import briefing, budgets, collaborators, consequences, gate, papers, reach
 from assistants.config import Config, restored
 from assistants.consequences import Verdict
 from assistants.holding import Hold
@@ -128,6 +128,7 @@ class _Life:
         try:
             config = self._config()
             self._still_wanted()
+            self._check_reach(config)
             self._through_gate(config)
             ready = self._ready(config)
             self._remember_before()
@@ -149,6 +150,13 @@ class _Life:
         by_hand = self.wakeup.trigger == Wakeup.Trigger.HAND
         if self.assistant.disabled_at is not None and not by_hand:
             raise _Over(W.CANCELLED, "the assistant was disabled")
+
+    def _check_reach(self, config: Config) -> None:
+        """Before anything of its directory runs here: what its agent can write may not."""
+        try:
+            reach.check(self.assistant.name, briefing.directory(self.assistant), config)
+        except Refusal as exc:
+            raise _Over(W.BROKEN, str(exc)) from None
 
     def _through_gate(self, config: Config) -> None:
         if not config.gate:

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from runs import trusted
 from runs.engines.base import Mount
 from runs.paths import expanded, runtime_places
 from runs.refusal import Refusal
@@ -41,6 +42,8 @@ def parse(text: str, *, home: str, state: Path) -> Mount:
         raise Refusal(f"--mount {text}: {source} is no directory")
     _check_source(text, real, state)
     _check_target(text, target, home)
+    if not read_only:
+        _check_writable(text, real)
     return Mount(str(real), target, read_only)
 
 
@@ -50,7 +53,13 @@ def absolute(text: str) -> str:
     Raises Refusal when it is not of the form that `parse` takes.
     """
     source, _, _ = _split(text)
-    return f"{expanded(source, what='--mount').absolute()}{text[len(source) :]}"
+    return f"{source_of(text)}{text[len(source) :]}"
+
+
+def source_of(text: str) -> Path:
+    """What is lent, as it is written. Raises Refusal when it is not of the form."""
+    source, _, _ = _split(text)
+    return expanded(source, what="--mount").absolute()
 
 
 def parse_all(texts: Iterable[str], *, home: str, state: Path) -> tuple[Mount, ...]:
@@ -103,6 +112,15 @@ def _check_source(text: str, real: Path, state: Path) -> None:
         raise Refusal(
             f"--mount {text}: {real} holds an engine's socket, which is root on this host"
         )
+
+
+def _check_writable(text: str, real: Path) -> None:
+    if trusted.is_of_the_system(real):
+        raise Refusal(
+            f"--mount {text}: {real} is no place for an agent to write in; lend it read-only, "
+            "or give a directory of its own"
+        )
+    trusted.check(f"--mount {text}", real)
 
 
 def check_outside_state(what: str, real: Path, state: Path) -> None:

@@ -121,8 +121,11 @@ def make_plan(order: Order) -> Plan:
     _check_resources(order)
     _check_environment(order)
     state = settings.SANDUK_HOME
-    place = workspace.check(order.workdir, state=state)
     lent = mounts.parse_all(order.mounts, home=image.home or "/home", state=state)
+    policy = rules.policy(order, provider) if order.relayed and provider else None
+    egress = rules.egress(order, provider) if order.relayed and provider else None
+    # last, as whose it is is the matter of this host and not of the order
+    place = workspace.check(order.workdir, state=state)
     patterns = [hiding.check_pattern(each) for each in (*settings.SANDUK_HIDE, *order.hide)]
     rules.check_log_directory(order, [str(place.path), *(mount.source for mount in lent)])
     return Plan(
@@ -137,8 +140,8 @@ def make_plan(order: Order) -> Plan:
         mounts=lent,
         hidden=hiding.found(place.path, patterns),
         task=task,
-        policy=rules.policy(order, provider) if order.relayed and provider else None,
-        egress=rules.egress(order, provider) if order.relayed and provider else None,
+        policy=policy,
+        egress=egress,
     )
 
 

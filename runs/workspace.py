@@ -12,19 +12,12 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from runs import trusted
 from runs.mounts import check_outside_state, holds_engine_socket
 from runs.paths import expanded
 from runs.refusal import Refusal
 
 UNPRIVILEGED = 1000  # who owns what root has us make
-# giving one of these away, or to an agent, would break or hand over the host
-_SYSTEM = tuple(
-    Path(name)
-    for name in (
-        "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
-    )
-)  # fmt: skip
-_TOPS = frozenset(map(Path, ("/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/var")))  # noqa: S108
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +50,12 @@ def check(text: str, *, state: Path) -> Workspace:
     if path == Path("/"):
         raise Refusal("--workdir / would give the whole host to an agent")
     check_outside_state(f"--workdir {text}", path, state)
+    if trusted.is_of_the_system(path):
+        raise Refusal(
+            f"{path} is no place for an agent to work in; give it a directory of its own, "
+            "such as --workdir ./work"
+        )
+    trusted.check(f"--workdir {text}", path)
     try:
         facts = path.stat()
     except FileNotFoundError:
@@ -95,11 +94,6 @@ def _refuse_dangling(text: str) -> None:
 def _check_owner(path: Path, facts: os.stat_result) -> None:
     quoted = shlex.quote(str(path))
     caller = os.geteuid()
-    if path in _TOPS or path == Path.home() or any(path.is_relative_to(place) for place in _SYSTEM):
-        raise Refusal(
-            f"{path} is no place for an agent to work in; give it a directory of its own, "
-            "such as --workdir ./work"
-        )
     if facts.st_uid == 0:
         owner = f"{caller}:{os.getegid()}" if caller else f"{UNPRIVILEGED}:{UNPRIVILEGED}"
         sudo = "sudo " if caller else ""

@@ -71,6 +71,32 @@ def test_one_that_holds_and_reviews_has_nothing_to_be_told(tmp_path: Path):
     assert arrived(tmp_path / "a", "approval = true\nmemory_review = true\n").notes == ()
 
 
+def test_what_waits_because_a_secret_was_found_may_expire_without_approval(tmp_path: Path):
+    assert arrived(tmp_path / "a", 'expires = "1d"').config.expires_s == 86400
+
+
+@pytest.mark.parametrize("given", ["5", '"5"', "59"])
+def test_a_plain_number_that_may_have_meant_minutes_is_told(tmp_path: Path, given):
+    found = arrived(tmp_path / "a", f"every = {given}\napproval = true\nmemory_review = true")
+
+    assert [note.partition(";")[0] for note in found.notes] == [
+        f"every = {given.strip(chr(34))} is {given.strip(chr(34))} seconds"
+    ]
+
+
+@pytest.mark.parametrize("given", ["60", '"5s"', "1800"])
+def test_a_number_that_is_clear_is_not(tmp_path: Path, given):
+    text = f"every = {given}\napproval = true\nmemory_review = true"
+    assert arrived(tmp_path / "a", text).notes == ()
+
+
+@pytest.mark.parametrize("when", ["every = '1h'", "cron = '0 6 * * *'"])
+def test_quiet_hours_that_cover_every_slot_are_said_by_their_key(tmp_path: Path, when):
+    told = why(tmp_path / "a", f"{when}\nquiet_hours = '00:00-23:59'")
+
+    assert "line 2: quiet_hours: 00:00-23:59 cover every slot" in told
+
+
 def test_mounts_and_recipes_are_found_from_the_directory_and_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -108,8 +134,8 @@ def test_mounts_and_recipes_are_found_from_the_directory_and_home(
         ('missed = "once-if-younger-than"', 1, "missed: it takes"),
         ('missed = "never"', 1, "missed: it takes"),
         ('jitter = "1h"', 1, "shorter than every"),
-        ("approvals = 2", 1, "means nothing without approval = true"),
-        ('expires = "1d"', 1, "means nothing without approval = true"),
+        ("approvals = 2", 1, "needs approval = true"),
+        ("exclude_author = true", 1, "needs approval = true"),
         ('gate = ""', 1, "empty"),
         ('gate = "../gate.sh"', 1, "must be a file in"),
         ('brief = "/etc/passwd"', 1, "must be a file in"),
@@ -140,7 +166,7 @@ def test_a_wrong_value_is_refused_with_its_line_and_its_key(tmp_path: Path, text
         ("aproval = true", "line 1: aproval: there is no such key; did you mean approval?"),
         ("zzz = 1", "there are name, agent, recipe"),
         ("a = = 1", "line 1"),
-        ('a = 1\na = 2', "a key is given twice (at line 2"),
+        ('a = 1\na = 2', "assistant.toml line 2: a: it is set twice"),
         ("x = " + "[" * 5000, "assistant.toml"),
         ("#" * 300_000, "larger than"),
     ],

@@ -107,6 +107,44 @@ def test_s9_what_could_not_run_is_refused_when_it_arrives(directory, toml, said)
     assert not Assistant.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ('destinations = ["nope"]', "line 1: destinations: there is no destination 'nope'"),
+        ('allow_hosts = ["*"]', "line 1: allow_hosts: "),
+        ('mounts = ["none:/x"]', "line 1: mounts: "),
+        ('mounts = [".:/work"]', "line 1: mounts: "),
+        ('brief = "none.md"', "line 1: brief: its brief none.md is not there"),
+        ('gate = "none.sh"', "line 1: gate: its gate "),
+        ('recipe = "./none.json"', "none.json"),
+    ],
+)
+def test_what_could_not_run_is_told_by_line_and_key_and_by_no_flag_nobody_wrote(
+    directory, toml, said
+):
+    with pytest.raises(Refusal) as refused:
+        arriving.add(directory(toml=f"{toml}\n{HOLDING}", more="").resolve())
+
+    assert said.replace("line 1", "line 2") in str(refused.value)
+    assert "--" not in str(refused.value)
+
+
+def test_a_flag_that_is_in_args_is_named_as_it_is_written(directory):
+    with pytest.raises(Refusal, match=r"--mount .*none:/x: there is no directory"):
+        arriving.add(directory(toml=HOLDING + 'args = ["--mount", "none:/x"]'))
+
+
+def test_a_workspace_that_root_owns_is_the_last_thing_that_is_told(directory, monkeypatch):
+    place = directory(toml=HOLDING + 'mounts = ["none:/x"]')
+    (place / "workspace").mkdir()
+
+    with pytest.raises(Refusal, match="mounts"):
+        arriving.add(place)
+    directory(toml=HOLDING + 'destinations = ["none"]')
+    with pytest.raises(Refusal, match="destinations"):
+        arriving.add(place)
+
+
 def test_s2_args_that_run_does_not_know_are_refused_and_end_no_process(directory):
     with pytest.raises(Refusal, match=r"line .*: args: .*--nope"):
         arriving.add(directory("daily", 'args = ["--nope"]'))
