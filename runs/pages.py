@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
+
+from runs.refusal import Refusal
+from runs.visible import visible
 
 View = Callable[..., HttpResponse]
 Crumb = tuple[str, str]  # address ("" for the page itself), word
@@ -46,6 +49,21 @@ def to_login(request: HttpRequest) -> HttpResponse:
         came = urlsplit(request.headers.get("Referer", ""))
         back = came.path if came.netloc == request.get_host() else reverse("home")
     return redirect_to_login(back, reverse("admin:login"))
+
+
+def attempt(request: HttpRequest, act: Callable[[], str]) -> bool:
+    """Do what a person asked for, and tell them how it went. False: it was refused.
+
+    Args:
+        act: does it and returns what to say; raises Refusal when it may not be done.
+    """
+    try:
+        said = act()
+    except Refusal as exc:
+        messages.error(request, visible(str(exc)))
+        return False
+    messages.success(request, said)
+    return True
 
 
 def page(

@@ -20,8 +20,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from runs import again, audit, live, markdown, narration, shown, telling
 from runs.models import Run
-from runs.pages import for_those_who_may, page, to_login
-from runs.refusal import Refusal
+from runs.pages import attempt, for_those_who_may, page, to_login
 from runs.visible import visible
 
 SHOWN_MAX = 400_000  # characters of a report on the page; the whole is there to download
@@ -121,13 +120,14 @@ def stop(request: HttpRequest, uid: str) -> HttpResponseRedirect:
 def repeat(request: HttpRequest, uid: str) -> HttpResponseRedirect:
     """Queue it once more, exactly as it was ordered."""
     found = _found(uid)
-    try:
-        made = again.repeat(found, by=request.user)
-    except Refusal as exc:
-        messages.error(request, visible(str(exc)))
-        return redirect("run", found.uid)
-    messages.success(request, "It is queued, as it was ordered before.")
-    return redirect("run", made.uid)
+    made: list[Run] = []
+
+    def queue() -> str:
+        made.append(again.repeat(found, by=request.user))
+        return "It is queued, as it was ordered before."
+
+    attempt(request, queue)
+    return redirect("run", made[0].uid if made else found.uid)
 
 
 def _found(uid: str) -> Run:

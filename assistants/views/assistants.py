@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -12,13 +11,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from assistants import arriving, briefing, excerpts, listing, mailbox, working
 from assistants.config import restored
-from assistants.models import Assistant, OutboxItem
+from assistants.models import Assistant, OutboxItem, Wakeup
 from assistants.schedules import timing_of
 from assistants.ticking import wake_by_hand
 from runs import clock
-from runs.pages import for_those_who_may, page
+from runs.pages import attempt, for_those_who_may, page
 from runs.refusal import Refusal
-from runs.visible import visible
 
 HISTORY, MESSAGES, ITEMS, SNAPSHOTS, FIRES = 60, 30, 20, 30, 5
 # what the security of an assistant rests on, by the keys of its file
@@ -50,12 +48,13 @@ def tell(request: HttpRequest, name: str) -> HttpResponse:
     """Put a message into its inbox."""
     assistant = _found(name)
     text = request.POST.get("text", "").replace("\r\n", "\n")
-    try:
+
+    def told() -> str:
         mailbox.tell(assistant, text, source="web", author=request.user)
-    except Refusal as exc:
-        messages.error(request, visible(str(exc)))
+        return "It is told, and reads it at its next wakeup."
+
+    if not attempt(request, told):
         return _shown(request, assistant, typed=text, status=409)
-    messages.success(request, "It is told, and reads it at its next wakeup.")
     return redirect("assistant", name)
 
 
@@ -63,16 +62,15 @@ def tell(request: HttpRequest, name: str) -> HttpResponse:
 @for_those_who_may("assistants.view_assistant", "assistants.tell_assistant")
 def untell(request: HttpRequest, name: str, pk: int) -> HttpResponseRedirect:
     """Take a message back that was not read yet."""
-    assistant = _found(name)
-    if not assistant.inbox.filter(pk=pk).exists():
+    if not _found(name).inbox.filter(pk=pk).exists():
         raise Http404
-    try:
-        mailbox.take_back(pk, actor=request.user)
-    except Refusal as exc:
-        messages.error(request, visible(str(exc)))
-    else:
-        messages.success(request, "The message was taken back.")
+    attempt(request, lambda: _taken_back(pk, request.user))
     return redirect("assistant", name)
+
+
+def _taken_back(pk: int, user: Any) -> str:
+    mailbox.take_back(pk, actor=user)
+    return "The message was taken back."
 
 
 @require_POST
@@ -80,37 +78,39 @@ def untell(request: HttpRequest, name: str, pk: int) -> HttpResponseRedirect:
 def wake(request: HttpRequest, name: str) -> HttpResponseRedirect:
     """Have the worker wake it now, whatever its schedule says."""
     assistant = _found(name)
-    user = request.user
-    try:
-        if assistant.wakeups.exclude(state="ended").filter(trigger="hand").exists():
-            raise Refusal(f"{name} was asked to wake already, and that has not ended")
-        working.ring(wake_by_hand(assistant, asked_by=user.get_username(), actor=user))
-    except Refusal as exc:
-        messages.error(request, visible(str(exc)))
-    else:
-        messages.success(request, "The worker wakes it as soon as there is room.")
+    attempt(request, lambda: _woken(assistant, request.user))
     return redirect("assistant", name)
+
+
+def _woken(assistant: Assistant, user: Any) -> str:
+    asked = assistant.wakeups.exclude(state=Wakeup.State.ENDED).filter(trigger="hand")
+    if asked.exists():
+        raise Refusal(f"{assistant.name} was asked to wake already, and that has not ended")
+    working.ring(wake_by_hand(assistant, asked_by=user.get_username(), actor=user))
+    return "The worker wakes it as soon as there is room."
 
 
 @require_POST
 @for_those_who_may("assistants.view_assistant", "assistants.change_assistant")
 def switch(request: HttpRequest, name: str) -> HttpResponseRedirect:
     """Enable or disable it."""
-    assistant = _found(name)
-    if request.POST.get("to") == "enabled":
-        done = arriving.enable(assistant, actor=request.user)
-    elif request.POST.get("to") == "disabled":
-        reason = request.POST.get("reason", "").strip()[:300]
-        by = f"by {request.user.get_username()}"
-        done = arriving.disable(assistant, f"{by}: {reason}" if reason else by, actor=request.user)
-    else:
-        messages.error(request, "The form does not say what to do.")
-        return redirect("assistant", name)
-    if done:
-        messages.success(request, f"{name} is {request.POST['to']}.")
-    else:
-        messages.warning(request, f"{name} was {request.POST['to']} already.")
+    assistant, form = _found(name), request.POST
+    to, reason = form.get("to", ""), form.get("reason", "").strip()[:300]
+    attempt(request, lambda: _switched(assistant, to, reason, request.user))
     return redirect("assistant", name)
+
+
+def _switched(assistant: Assistant, to: str, reason: str, user: Any) -> str:
+    if to == "enabled":
+        done = arriving.enable(assistant, actor=user)
+    elif to == "disabled":
+        by = f"by {user.get_username()}"
+        done = arriving.disable(assistant, f"{by}: {reason}" if reason else by, actor=user)
+    else:
+        raise Refusal("the form does not say what to do")
+    if not done:
+        raise Refusal(f"{assistant.name} was {to} already")
+    return f"{assistant.name} is {to}."
 
 
 def _found(name: str) -> Assistant:

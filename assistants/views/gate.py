@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
@@ -18,9 +17,8 @@ from assistants.outbox import Person, Standing
 from assistants.sending_back import send_back
 from runs import clock, markdown
 from runs.models import Decision
-from runs.pages import for_those_who_may, page
+from runs.pages import attempt, for_those_who_may, page
 from runs.refusal import Refusal
-from runs.visible import visible
 
 PER_PAGE = 50
 SHOWS = {
@@ -79,17 +77,18 @@ def body(request: HttpRequest, pk: int) -> HttpResponse:
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
     """Approve, reject or send back exactly what the digest of the form names."""
     found = _found(pk)
-    reason = request.POST.get("reason", "").strip()
-    try:
-        standing = _decided(request, found, request.POST.get("verdict", ""), reason)
-    except Refusal as exc:
-        messages.error(request, visible(str(exc)))
+    reason = request.POST.get("reason", "").replace("\r\n", "\n").strip()
+    verdict = request.POST.get("verdict", "")
+    if not attempt(request, lambda: _told(_decided(request, found, verdict, reason))):
         # the typed reason comes back with the page
         return _gate(request, _found(pk), typed=reason, status=409)
-    missing = standing.missing
-    more = f" {missing} more approval{'s are' if missing > 1 else ' is'} needed." if missing else ""
-    messages.success(request, f"Item {pk} is {standing.item.get_state_display().lower()}.{more}")
     return redirect("outbox-item", pk)
+
+
+def _told(standing: Standing) -> str:
+    missing, item = standing.missing, standing.item
+    more = f" {missing} more approval{'s are' if missing > 1 else ' is'} needed." if missing else ""
+    return f"Item {item.pk} is {item.get_state_display().lower()}.{more}"
 
 
 def _decided(request: HttpRequest, found: OutboxItem, verdict: str, reason: str) -> Standing:
@@ -113,18 +112,18 @@ def _decided(request: HttpRequest, found: OutboxItem, verdict: str, reason: str)
 def deliver(request: HttpRequest, pk: int) -> HttpResponseRedirect:
     """Send once more on purpose, try at once, or say that an unknown delivery has arrived."""
     found = _found(pk)
-    try:
-        if request.POST.get("what") == "again":
-            again = destinations.again(found, actor=request.user)
-            messages.success(request, f"It goes out again to {len(again)} place(s).")
-        elif request.POST.get("what") == "arrived":
-            destinations.arrived(found, actor=request.user)
-            messages.success(request, "It is noted that it has arrived.")
-        else:
-            messages.error(request, "The form does not say what to do.")
-    except Refusal as exc:
-        messages.error(request, visible(str(exc)))
+    what = request.POST.get("what", "")
+    attempt(request, lambda: _delivered(found, what, request.user))
     return redirect("outbox-item", pk)
+
+
+def _delivered(found: OutboxItem, what: str, user: Any) -> str:
+    if what == "again":
+        return f"It goes out again to {len(destinations.again(found, actor=user))} place(s)."
+    if what == "arrived":
+        destinations.arrived(found, actor=user)
+        return "It is noted that it has arrived."
+    raise Refusal("the form does not say what to do")
 
 
 def _found(pk: int) -> OutboxItem:
@@ -162,6 +161,7 @@ def _gate(
         "is_open": found.state == OutboxItem.State.PENDING and not _is_late(found),
         "excludes_author": outbox.excludes_author(found),
         "typed": typed,
+        "may_approve": outbox.may_approve(found, Person(user=request.user, via="web")),
     }
     return page(
         request,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -12,9 +11,8 @@ from assistants import deciding, memory
 from assistants.memory import showing
 from assistants.memory.comparing import earlier
 from assistants.models import MemorySnapshot
-from runs.pages import for_those_who_may, page
+from runs.pages import attempt, for_those_who_may, page
 from runs.refusal import Refusal
-from runs.visible import visible
 
 
 @require_safe
@@ -29,13 +27,10 @@ def snapshot(request: HttpRequest, pk: int) -> HttpResponse:
 def review(request: HttpRequest, pk: int) -> HttpResponse:
     """Accept or reject exactly the memory whose digest the form holds, or restore it."""
     found = _found(pk)
-    what, reason = request.POST.get("verdict", ""), request.POST.get("reason", "").strip()
-    try:
-        said = _done(request, found, what, reason)
-    except Refusal as exc:
-        messages.error(request, visible(str(exc)))
+    what = request.POST.get("verdict", "")
+    reason = request.POST.get("reason", "").replace("\r\n", "\n").strip()
+    if not attempt(request, lambda: _done(request, found, what, reason)):
         return _shown(request, _found(pk), typed=reason, status=409)
-    messages.success(request, said)
     return redirect("memory", pk)
 
 
