@@ -58,11 +58,11 @@ def write(wakeup: Wakeup, body: str, config: Config) -> OutboxItem:
     """Put what a wakeup wants to say in the outbox, in the transaction that ends it.
 
     Without `hold` the policy approves it at once, unless a secret was found in it or could not be
-    looked for: then it waits for a person like the others.
+    looked for, or one was taken out: then it waits for a person like the others.
     """
     body = _storable(body)
     now = clock.now()
-    findings = secret_scan.scan(body)
+    findings = [*secret_scan.replaced(body), *secret_scan.scan(body)]
     with transaction.atomic():
         item = OutboxItem.objects.create(
             assistant=wakeup.assistant,
@@ -172,6 +172,13 @@ def authors_of(item: OutboxItem) -> frozenset[int]:
 def excludes_author(item: OutboxItem) -> bool:
     """Whether who asked for an item or fed it cannot approve it: by its own rule, or by ours."""
     return item.exclude_author or four_eyes.is_on()
+
+
+def may_approve(item: OutboxItem, person: Person) -> bool:
+    """Whether the rules let this person approve it: not one who asked for it, where that counts."""
+    return not excludes_author(item) or _policy_of(item).may_decide(
+        user_id=person.user_id, authors=authors_of(item)
+    )
 
 
 def open_deliveries(item: OutboxItem) -> list[Delivery]:

@@ -51,11 +51,11 @@ class Evidence(ModelAdmin):
 
 
 class VisibleValues(AllValuesFieldListFilter):
-    """Filters by what there is; a third party's name may be anything."""
+    """Filters by what there is; a third party's name may be anything, and some have none."""
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         for each in super().choices(changelist):
-            yield {**each, "display": visible(str(each["display"]), limit=60)}
+            yield {**each, "display": visible(str(each["display"]), limit=60) or "(none)"}
 
 
 def _visible(value: Any) -> Any:
@@ -122,7 +122,7 @@ class RelayCallAdmin(Evidence):
         "run", "sequence", "what", "status", "asked", "input_tokens", "output_tokens", "cost",
         "refused",
     ]  # fmt: skip
-    list_filter = ["protocol", "completed", "cost_kind"]
+    list_filter = [("protocol", VisibleValues), "completed", ("cost_kind", VisibleValues)]
     list_select_related = ["run"]
     search_fields = ["run__uid", "model_asked"]
 
