@@ -60,6 +60,15 @@ def main_process(going: Going, name: str) -> int:
     raise AssertionError(f"there is no cluster {name}")
 
 
+def cluster(going: Going, name: str) -> tuple[int, int, list[int]]:
+    """The main process of one that is up, its sentinel, and its two workers."""
+    main = main_process(going, name)
+    eventually(lambda: children(main), 20)
+    (sentinel,) = children(main)
+    eventually(lambda: len(children(sentinel)) >= 4, 20)
+    return main, sentinel, children(sentinel)[:2]
+
+
 def runs_again(home: Home) -> None:
     eventually(lambda: home.items(), 90)
     assert [item["body"] for item in home.items()] == ["second try"]
@@ -166,11 +175,8 @@ def test_an_idle_worker_that_is_killed_jams_the_cluster_only_until_it_is_seen(
     steer.write_text("0")
     home.add("daily", reporting("second try"))
     going = begin(home, SANDUK_CLOCK_FILE=str(steer))
-    main = main_process(going, "runs")
-    eventually(lambda: children(main), 20)
-    (sentinel,) = children(main)
-    eventually(lambda: len(children(sentinel)) >= 4, 20)
-    for worker in children(sentinel)[:2]:
+    _, _, workers = cluster(going, "runs")
+    for worker in workers:
         os.kill(worker, signal.SIGKILL)
 
     home.due("daily")
@@ -192,11 +198,8 @@ def test_a_control_cluster_that_is_killed_or_jammed_looks_again(
     steer.write_text("0")
     home.add("daily", reporting("second try"))
     going = begin(home, SANDUK_CLOCK_FILE=str(steer))
-    main = main_process(going, "sanduk")
-    eventually(lambda: children(main), 20)
-    (sentinel,) = children(main)
-    eventually(lambda: len(children(sentinel)) >= 4, 20)
-    killed = {"main": [main], "sentinel": [sentinel], "idle workers": children(sentinel)[:2]}
+    main, sentinel, workers = cluster(going, "sanduk")
+    killed = {"main": [main], "sentinel": [sentinel], "idle workers": workers}
     for pid in killed[victim]:
         os.kill(pid, signal.SIGKILL)
 
