@@ -252,10 +252,10 @@ class _Life:
             disabled = consequences.apply(self.wakeup, verdict, self._config_or_none())
             # last, as it is audited: whoever disables it holds its row and waits for the audit
             self._say(verdict)
+            if disabled:
+                subject = f"assistant:{self.assistant.pk}"
+                audit.record_policy("assistant.disable", subject, reason=disabled)
         self._console.progress(_told(self.assistant, verdict, disabled))
-        if disabled:
-            subject = f"assistant:{self.assistant.pk}"
-            audit.record_policy("assistant.disable", subject, reason=disabled)
 
     def _end_row(self, verdict: Verdict) -> None:
         reason = "; ".join(part for part in (verdict.reason, *self._notes) if part)
