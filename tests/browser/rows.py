@@ -1,0 +1,111 @@
+"""Rows of a site under test: these functions run in a process of their own, beside the site."""
+
+from __future__ import annotations
+
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from assistants import destinations, outbox
+from assistants.config import Config
+from assistants.delivery.kinds import FileSettings
+from assistants.models import Assistant, OutboxItem
+from runs import audit, clock
+from runs import four_eyes as people
+from runs.models import Decision, Run, RunEvent
+from sanduk_site import links, roles
+from tests.browser import scene, story
+from tests.browser.going import PASSWORD
+from tests.factories import make_assistant, make_run, make_wakeup
+
+number = 0
+scene_of, story_of = scene.show, story.tell
+
+
+def person(name: str, *given: str) -> None:
+    """Somebody with these roles and the password of everybody here."""
+    user = get_user_model().objects.create_user(name, password=PASSWORD)
+    roles.give(user, given)
+
+
+def session_of(name: str) -> str:
+    """The key of a session that this person has just begun."""
+    client = Client()
+    client.force_login(get_user_model().objects.get(username=name))
+    key: str = client.cookies["sanduk_session"].value
+    return key
+
+
+def end_sessions_of(name: str) -> None:
+    get_user_model().objects.get(username=name).login_sessions.update(ended_at=clock.now())
+
+
+def assistant(name: str = "") -> str:
+    made: str = make_assistant(name).name
+    return made
+
+
+def item(body: str, assistant: str = "scout", author: str = "", approvals: int = 1) -> int:
+    """Something an assistant's wakeup wants to say; `author` is who asked for the wakeup."""
+    found = Assistant.objects.filter(name=assistant).first() or make_assistant(assistant)
+    run = make_run(state="ended", report=body, report_state="saved", task="look around")
+    wakeup = make_wakeup(found, state="ended", run=run, asked_by=author)
+    if author:
+        actor = get_user_model().objects.get(username=author)
+        audit.record(outbox.ASKED, f"wakeup:{wakeup.pk}", actor=actor)
+    made = outbox.write(wakeup, body, Config(hold=True, approvals=approvals))
+    return int(made.pk)
+
+
+def state_of(item: int) -> list[str]:
+    """Of an item: its state, who decided, and why."""
+    return list(OutboxItem.objects.values_list("state", "decided_by", "reason").get(pk=item))
+
+
+def run(lines: int = 0, state: str = "ended") -> str:
+    """A run with some lines in its trace."""
+    made = make_run(state=state)
+    now = clock.now()
+    RunEvent.objects.bulk_create(
+        [
+            RunEvent(run=made, sequence=at, kind="text", at=now, text=f"line {at}")
+            for at in range(1, lines + 1)
+        ],
+        batch_size=5000,
+    )
+    return str(made.uid)
+
+
+def outcome_of(uid: str) -> str:
+    return str(Run.objects.get(uid=uid).outcome)
+
+
+def send_to_file(assistant: str, path: str) -> None:
+    """Let what this assistant says go to a file."""
+    settings = FileSettings(path=path)
+    destinations.add("letters", "file", settings, timeout_s=10, assistants=[assistant])
+
+
+def link_for(name: str) -> str:
+    """The token of a link that sets this person's password."""
+    return links.new(get_user_model().objects.get(username=name))
+
+
+def run_of(item: int) -> str:
+    return str(OutboxItem.objects.get(pk=item).wakeup.run.uid)
+
+
+def say_more(uid: str, text: str) -> None:
+    """One more line in a run's trace."""
+    run = Run.objects.get(uid=uid)
+    last = run.events.order_by("-sequence").values_list("sequence", flat=True).first() or 0
+    RunEvent.objects.create(run=run, sequence=last + 1, kind="text", at=clock.now(), text=text)
+
+
+def four_eyes(is_on: bool) -> None:
+    people.choose(is_on)
+
+
+def decisions_on(item: int) -> list[str]:
+    """Who has decided on it, in order."""
+    found = Decision.objects.filter(subject=f"outbox:{item}").order_by("pk")
+    return list(found.values_list("actor__username", flat=True))
