@@ -157,6 +157,7 @@ def _change(done: defaultdict[str, list[Any]]) -> None:
     for pk in Assistant.objects.values_list("pk", flat=True):
         with transaction.atomic():
             Assistant.objects.filter(pk=pk).update(toml_sha256=secrets.token_hex(32))
+            time.sleep(0.03)  # long enough for a wakeup of it to end meanwhile
             audit.record("assistant.change", f"assistant:{pk}")
         done["changed"].append(pk)
 
