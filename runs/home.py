@@ -28,6 +28,9 @@ def prepare() -> None:
     try:
         if not key.exists():
             write_once(key, secrets.token_urlsafe(48))
+        if settings.SANDUK_KEY_IS_PASSING:
+            # the first process here read its settings before there was a key to sign with
+            settings.SECRET_KEY, settings.SANDUK_KEY_IS_PASSING = key.read_text().strip(), False
         _migrate(home)
     except OSError as exc:
         raise Refusal(f"the state directory {home} cannot be used: {exc.strerror}") from None

@@ -17,8 +17,10 @@ from queue import Full
 from types import FrameType
 from typing import Any, NoReturn
 
+from django.conf import settings
 from django.dispatch import receiver
 from django_q import cluster as q2
+from django_q.conf import Conf
 from django_q.models import OrmQ, Schedule
 from django_q.signals import post_spawn
 from django_q.tasks import async_task
@@ -39,6 +41,7 @@ def ring(task: str, number: int, *, cluster: str = CONTROL, limit_s: int = 300) 
         task: a dotted name of ours, never anybody else's word.
         limit_s: our own deadline for it.
     """
+    _sign_with_the_kept_key()
     async_task(
         task,
         number,
@@ -79,9 +82,15 @@ def waiting(cluster: str) -> int:
 
 def hanging(cluster: str, task: str) -> set[int]:
     """Numbers for which a bell hangs in the queue that no worker has taken yet."""
+    _sign_with_the_kept_key()
     untaken = OrmQ.objects.filter(key=cluster, lock__lte=clock.now())
     bells = [bell.task for bell in untaken]
     return {bell["args"][0] for bell in bells if bell.get("func") == task and bell.get("args")}
+
+
+def _sign_with_the_kept_key() -> None:
+    """The queue copies the key when it is loaded: in a first process, before there is one."""
+    Conf.SECRET_KEY = settings.SECRET_KEY
 
 
 def run_cluster(parent: int) -> None:

@@ -69,6 +69,7 @@ else:
     if not _stored_key:
         raise ImproperlyConfigured(f"{_key_file} is empty; remove it, and a new key is made")
 SECRET_KEY = _secret_key or _stored_key or secrets.token_urlsafe(48)
+SANDUK_KEY_IS_PASSING = not (_secret_key or _stored_key)
 
 # immediate transactions: a reader that turns writer must wait instead of failing at once
 _SQLITE = {

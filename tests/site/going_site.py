@@ -26,8 +26,18 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 def sanduk(home: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return _done(home, "-m", "sanduk_site", *words, **more)
+
+
+def python(home: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Code of ours in a process of its own, Django ready."""
+    ready = "import django; django.setup()\n"
+    return _done(home, "-c", ready + code, DJANGO_SETTINGS_MODULE="sanduk_site.settings")
+
+
+def _done(home: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "sanduk_site", *words],
+        [sys.executable, *words],
         cwd=ROOT, env=environment(home, **more), capture_output=True, text=True,
         stdin=subprocess.DEVNULL, timeout=START_S, check=False,
     )  # fmt: skip

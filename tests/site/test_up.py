@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.site.going_site import Site, sanduk, site_up
+from tests.site.going_site import Site, python, sanduk, site_up
 
 pytestmark = pytest.mark.timeout(280)
 PASSWORD = "correct horse 7 battery"
@@ -147,3 +147,22 @@ def test_a_name_the_site_was_not_given_is_not_answered(tmp_path):
         with contextlib.closing(connection):
             connection.request("GET", "/admin/login/", headers={"Host": "evil.example"})
             assert connection.getresponse().status == 400
+
+
+RINGS = """
+from runs import queue  # as a command does, before it acts
+from runs.home import prepare
+prepare()
+queue.ring("assistants.working.tick", 0)
+"""
+HEARS = """
+from runs import queue
+print(queue.hanging(queue.CONTROL, "assistants.working.tick"))
+"""
+
+
+def test_what_the_very_first_process_rings_is_understood_by_the_next(tmp_path):
+    """Its settings were read before there was a key: no cluster could read its bells."""
+    for code, wanted in ((RINGS, ""), (HEARS, "{0}")):
+        done = python(tmp_path / "home", code)
+        assert (done.stdout.strip(), done.returncode) == (wanted, 0), done.stderr
