@@ -1,0 +1,126 @@
+"""People and roles in the admin: the same rules as `sanduk user`, and the password once more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.contrib import admin, messages
+from django.contrib.auth import get_user_model
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.decorators import method_decorator
+
+from runs import audit
+from runs.refusal import Refusal
+from sanduk_site import roles
+from sanduk_site.sudo import fresh_login_required
+
+if TYPE_CHECKING:
+    BaseUserAdmin = UserAdmin[Any]
+else:
+    BaseUserAdmin = UserAdmin
+
+admin.site.unregister(get_user_model())
+admin.site.unregister(Group)
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def fresh(method: Method) -> Method:
+    """A page of a ModelAdmin that asks for the password first."""
+    return method_decorator(fresh_login_required)(method)  # type: ignore[arg-type]
+
+
+@admin.register(get_user_model())
+class PersonAdmin(BaseUserAdmin):
+    """Nobody is deleted: what they decided names them. `sanduk user off` shuts out at once."""
+
+    list_display = ["username", "roles_held", "is_active", "is_superuser", "last_login"]
+    list_filter = ["groups", "is_active", "is_superuser"]
+    actions = None
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).prefetch_related("groups")
+
+    @admin.display(description="roles")
+    def roles_held(self, user: Any) -> str:
+        return ", ".join(group.name for group in user.groups.all())
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        given = ["last_login", "date_joined", *super().get_readonly_fields(request, obj)]
+        # only who may do everything lets others do everything
+        more = [] if _is_superuser(request) else ["is_superuser", "user_permissions"]
+        return [*given, *more]
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if obj is not None and obj.is_superuser and not _is_superuser(request):
+            return False
+        return bool(super().has_change_permission(request, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @fresh
+    def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return super().add_view(request, *args, **kwargs)
+
+    @fresh
+    def change_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            return super().change_view(request, *args, **kwargs)
+        except Refusal as exc:
+            messages.error(request, str(exc))
+            return HttpResponseRedirect(request.path)
+
+    @fresh
+    def user_change_password(self, request: HttpRequest, *args: Any, **kw: Any) -> HttpResponse:
+        user = self.get_object(request, kw.get("id") or (args[0] if args else ""))
+        if user is not None and not self.has_change_permission(request, user):
+            raise PermissionDenied
+        answer: HttpResponse = super().user_change_password(request, *args, **kw)
+        if user is not None and request.method == "POST" and answer.status_code == 302:
+            audit.record("user.password", _subject(user), actor=request.user)
+        return answer
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        action = "user.change" if change else "user.add"
+        changed = sorted(name for name in form.changed_data if "password" not in name)
+        audit.record(action, _subject(obj), actor=request.user, changed=changed)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Keep the roles; all of it is taken back when no administrator would be left."""
+        super().save_related(request, form, formsets, change)
+        roles.check_one_is_left(form.instance.get_username())
+        if "groups" in form.changed_data:
+            held = roles.of(form.instance)
+            audit.record("user.role", _subject(form.instance), actor=request.user, roles=held)
+
+
+@admin.register(Group)
+class RoleAdmin(GroupAdmin):
+    """The four roles are what an upgrade makes them; other groups are the operator's own."""
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        is_role = obj is not None and obj.name in roles.RIGHTS
+        return not is_role and bool(super().has_change_permission(request, obj))
+
+    has_delete_permission = has_change_permission
+
+    @fresh
+    def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return super().add_view(request, *args, **kwargs)
+
+    @fresh
+    def change_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return super().change_view(request, *args, **kwargs)
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))
+
+
+def _subject(user: Any) -> str:
+    return f"user:{user.get_username()}"[:100]
