@@ -77,10 +77,10 @@ class RunAdmin(Evidence):
     list_select_related = ["wakeup__assistant"]
     list_filter = [
         "state", "outcome", ("agent", VisibleValues), ("provider", VisibleValues), "mode",
-        "trigger",
+        "trigger", "created_at",
     ]  # fmt: skip
     search_fields = ["uid", "task", "workspace"]
-    date_hierarchy = "created_at"
+    show_full_result_count = False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         calls = RelayCall.objects.filter(run=OuterRef("pk"))

@@ -9,13 +9,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
-from django.db.models.functions import Substr, TruncDate
+from django.db.models.functions import Substr
 from django.urls import reverse
 
 from assistants import excerpts, listing
 from assistants.models import Assistant, Delivery, MemorySnapshot, OutboxItem, Schedule
 from runs import clock, pulse
 from runs.models import Run, RunEvent
+from sanduk_site import spending
 
 SHOWN = 30  # rows of one list
 OLD = dt.timedelta(days=1)  # a decision that waits longer is marked
@@ -185,11 +186,11 @@ def spend() -> dict[str, Any]:
     rows = (
         Run.objects.filter(created_at__gte=since)
         .order_by()
-        .annotate(day=TruncDate("created_at", tzinfo=dt.UTC))
+        .annotate(day=spending.DAY)
         .values("day")
         .annotate(usd=Sum("spent_usd"), unsure=Count("pk", filter=Q(spent_is_lower_bound=True)))
     )
-    days = {row["day"]: (row["usd"] or 0.0, row["unsure"]) for row in rows}
+    days = {dt.date.fromisoformat(row["day"]): (row["usd"] or 0.0, row["unsure"]) for row in rows}
     month = [spent for day, spent in days.items() if day >= today.replace(day=1)]
     budget, bounded, all_of_them = _day_budget()
     return {

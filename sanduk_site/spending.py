@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, F, Q, QuerySet, Sum, Value
-from django.db.models.functions import Coalesce, NullIf, TruncDate
+from django.db.models import CharField, Count, F, Q, QuerySet, Sum, Value
+from django.db.models.functions import Cast, Coalesce, Left, NullIf
 
-from runs import usage
-from runs.models import Run
+from runs.models import RelayCall, Run
 from runs.visible import visible
 
 
@@ -37,8 +35,8 @@ class Line:
         return self.exact_usd + self.least_usd
 
 
-def _by_day(day: Any) -> str:
-    return f"{day:%Y-%m-%d}"
+# the day as text is cut by the database itself, which for SQLite TruncDate is not
+DAY = Left(Cast("created_at", CharField()), 10)
 
 
 def _spoken(name: Any) -> str:
@@ -46,8 +44,9 @@ def _spoken(name: Any) -> str:
 
 
 _WHOLE = Q(spent_is_lower_bound=False)
+_UNTOLD = Q(cost_kind__in=("unknown", "lower_bound", ""))
 _GROUPS: dict[str, tuple[Any, Callable[[Any], str]]] = {
-    "day": (TruncDate("created_at", tzinfo=dt.UTC), _by_day),
+    "day": (DAY, str),
     "assistant": (F("wakeup__assistant__name"), _spoken),
     "provider": (F("provider"), _spoken),
     "agent": (F("agent"), _spoken),
@@ -99,24 +98,33 @@ def lines(group: str, first: dt.date) -> list[Line]:
 
 
 def _of_models(first: dt.date) -> list[Line]:
-    figures: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0])
-    for used in usage.used_since(first, by_model=True):
-        of_model = figures[f"{_spoken(used.model)} at {_spoken(used.provider)}"]
-        of_model[0] += used.calls
-        of_model[1] += used.input_tokens + used.output_tokens
-        of_model[2] += used.cost_usd
-        of_model[3] += used.untold
+    """Of what went out: what the relay refused, and the rehearsal model, cost nothing."""
+    since = dt.datetime.combine(first, dt.time(), dt.UTC)
+    calls = RelayCall.objects.filter(started_at__gte=since, refusal="").exclude(protocol="")
+    rows = (
+        calls.exclude(run__provider="rehearsal")
+        .order_by()
+        .values("run__provider")
+        .annotate(
+            model=Coalesce(NullIf("model_answered", Value("")), "model_asked"),
+            number=Count("pk"),
+            tokens=Sum(Coalesce("input_tokens", 0) + Coalesce("output_tokens", 0)),
+            exact=Sum("cost_usd", filter=~_UNTOLD),
+            least=Sum("cost_usd", filter=_UNTOLD),
+            unsure=Count("pk", filter=_UNTOLD),
+        )
+    )
     found = [
         Line(
-            name,
+            f"{_spoken(row['model'])} at {_spoken(row['run__provider'])}",
             0,
-            int(calls),
-            int(tokens),
-            0.0 if unsure else usd,
-            usd if unsure else 0.0,
-            int(unsure),
+            row["number"],
+            row["tokens"] or 0,
+            row["exact"] or 0.0,
+            row["least"] or 0.0,
+            row["unsure"],
         )
-        for name, (calls, tokens, usd, unsure) in figures.items()
+        for row in rows
     ]
     return sorted(found, key=lambda line: (-line.usd, line.name))
 
@@ -146,7 +154,7 @@ def bars(days: list[Line], first: dt.date, last: dt.date) -> dict[str, Any]:
     step = WIDE / len(dates)
     found = []
     for at, day in enumerate(dates):
-        line = known.get(_by_day(day))
+        line = known.get(day.isoformat())
         exact = HIGH * line.exact_usd / most if line and most else 0.0
         least = HIGH * line.least_usd / most if line and most else 0.0
         if line is None:

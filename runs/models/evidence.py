@@ -72,6 +72,10 @@ class RelayCall(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(name="relaycall_order", fields=["run", "sequence"])
         ]
+        indexes: ClassVar[list[models.Index]] = [
+            # what a model cost since a day
+            models.Index(name="relaycall_begun", fields=["started_at"])
+        ]
 
     def __str__(self) -> str:
         return f"call {self.sequence} of run {self.run_id}"

@@ -307,6 +307,19 @@ class Run(models.Model):
             # the same look asks which of those that wait were not heard of
             models.Index(name="run_queued", fields=["rung_at"], condition=Q(state="queued")),
             models.Index(name="run_newest", fields=["-created_at"]),
+            # what was spent is summed from this alone: the rows themselves are wide
+            models.Index(
+                name="run_spent",
+                fields=[
+                    "created_at",
+                    "spent_usd",
+                    "spent_is_lower_bound",
+                    "spent_tokens",
+                    "calls_relayed",
+                    "provider",
+                    "agent",
+                ],
+            ),
         ]
         permissions = [
             ("start_run", "Can start a run"),
