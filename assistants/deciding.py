@@ -60,7 +60,8 @@ def risks(item: OutboxItem) -> list[Risk]:
 def _of_secret(finding: secret_scan.Finding) -> Risk:
     if finding.kind == "unchecked":
         return Risk("unknown", "Could not check for secrets", finding.name)
-    head = "A secret of this host" if finding.kind == "held" else "The shape of a secret"
+    heads = {"held": "A secret of this host", "replaced": "A secret of this host was taken out"}
+    head = heads.get(finding.kind, "The shape of a secret")
     return Risk("secret", head, f"In {finding.told()}.")
 
 
@@ -117,7 +118,7 @@ def changes(snapshot: MemorySnapshot) -> dict[str, Any]:
         found = compared(assistant, earlier(snapshot), snapshot)
         texts = Texts(store_of(assistant))
         entries = [
-            {"line": each.line(), "lines": [_marked(line) for line in texts.lines(each)]}
+            {"line": texts.head(each), "lines": [_marked(line) for line in texts.lines(each)]}
             for each in islice(found, DIFFERENCES_MAX)
         ]
     except (Damaged, OSError) as exc:

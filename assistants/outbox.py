@@ -95,12 +95,17 @@ def _decide_by_policy(item: OutboxItem) -> None:
 
 
 def decide(
-    pk: int, verdict: Decision.Verdict, person: Person, *, expect: str = "", reason: str = ""
+    pk: int,
+    verdict: Decision.Verdict,
+    person: Person,
+    *,
+    expect: str | None = None,
+    reason: str = "",
 ) -> Standing:
     """One person's verdict on what an item says.
 
     Args:
-        expect: the beginning of the digest of what the person read; "" when it was not given.
+        expect: the beginning of the digest of what the person read; None when it was not given.
         reason: why; a rejection needs one, and so does letting a found secret pass.
 
     Raises Refusal: it was decided already, it is not what the person read, or they may not decide.
@@ -216,10 +221,10 @@ def _check_open(item: OutboxItem) -> None:
     )
 
 
-def _check_read(item: OutboxItem, expect: str) -> None:
+def _check_read(item: OutboxItem, expect: str | None) -> None:
     if digest_of(item.body) != item.sha256:
         raise Refusal(f"item {item.pk} is not what the wakeup wrote: its digest does not fit")
-    if not expect:
+    if expect is None:
         return
     if len(expect) < DIGEST_MIN or not item.sha256.startswith(expect.lower()):
         raise Refusal(

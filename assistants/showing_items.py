@@ -32,6 +32,7 @@ def as_json(item: OutboxItem) -> dict[str, Any]:
         "reason": item.reason,
         "delivered_at": item.delivered_at,
         "secrets_found": item.secrets_found,
+        "altered": is_altered(item),
         "unreviewed_memory": item.unreviewed_memory,
         "pending": pending,
         "undelivered": item.state == OutboxItem.State.APPROVED,
@@ -62,9 +63,14 @@ def warnings(item: OutboxItem) -> list[str]:
     return found
 
 
+def is_altered(item: OutboxItem) -> bool:
+    """Whether a key was taken out of what the agent wrote."""
+    return any(each.get("kind") == "replaced" for each in item.secrets_found)
+
+
 def standing(item: OutboxItem) -> list[str]:
     """Who decided what, and what is missing, a line each."""
-    lines = [f"sha256 {item.sha256}"]
+    lines = [f"sha256 {item.sha256}{' of the altered text' if is_altered(item) else ''}"]
     for each in Decision.objects.filter(subject=subject_of(item)).select_related("actor"):
         who = each.actor.get_username() if each.actor else each.account
         why = f": {visible(each.reason)}" if each.reason else ""

@@ -31,12 +31,16 @@ class Report:
 
 
 def hidden(found: Report, hiding: Hiding) -> Report:
-    """The report without keys. The file itself is the person's, and stays as it is."""
+    """The report without keys. The file is as it was until the next run removes it.
+
+    The digest stays that of the file, so that it is known as collected: it is set aside for
+    nobody, and no part of a memory.
+    """
     text = hiding.text(found.text)
     if text == found.text:
         return found
-    # another digest than the file's: what is not stored whole is never taken for a copy
-    return replace(found, text=text, sha256=hashlib.sha256(text.encode()).hexdigest())
+    note = "; ".join(part for part in (found.note, "altered: a key was taken out") if part)
+    return replace(found, text=text, note=note)
 
 
 def with_instruction(task: str) -> str:
@@ -46,8 +50,8 @@ def with_instruction(task: str) -> str:
 def set_aside(workspace: str, uid: str, *, known: frozenset[str] = frozenset()) -> str:
     """Move what is called REPORT.md out of the agent's way, and return its new name, or "".
 
-    A person's own file stays beside the new report, under a name of its own. Only a report that is
-    stored whole already (its sha256 is in `known`) is removed.
+    A person's own file stays beside the new report, under a name of its own. Only a report that was
+    collected whole already (its sha256 is in `known`) is removed.
     """
     name = f"REPORT.before-{uid}.md"
     with tree.opened(workspace) as root:

@@ -16,6 +16,7 @@ import msgspec
 from django.conf import settings
 
 from runs import credentials, keys, providers
+from runs.hidden import MARK
 from runs.refusal import Refusal
 
 SCAN_MAX = 2 * 2**20  # bytes of one text
@@ -23,15 +24,16 @@ SHORTEST = 8  # characters of a secret; fewer would be found in ordinary words
 
 JOINED = "cut apart"
 
-Kind = Literal["held", "token", "unchecked"]
+Kind = Literal["held", "token", "unchecked", "replaced"]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of secret in one spelling. It holds none of the secret.
 
     Args:
-        kind: "held" (a secret of this installation), "token" (the shape of one), or "unchecked":
-            something could not be looked at, which is no all-clear.
+        kind: "held" (a secret of this installation), "token" (the shape of one), "replaced" (a
+            held secret that was taken out), or "unchecked": something could not be looked at,
+            which is no all-clear.
         name: the variable of a held secret, the issuer's name of a token, or why unchecked.
         spelling: how it was written, as "base64"; "" for unchecked.
         line: where it is first, counted from 1; 0 for unchecked.
@@ -53,6 +55,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         """One line for a person."""
         if self.kind == "unchecked":
             return f"could not check: {self.name}"
+        if self.kind == "replaced":
+            often = f", {self.times} times" if self.times > 1 else ""
+            return f"line {self.line}: held secret, replaced (altered: a key was taken out{often})"
         what = "a secret of this host, " if self.kind == "held" else ""
         spelling = f" ({self.spelling})" if self.spelling != "plain" else ""
         often = f", {self.times} times" if self.times > 1 else ""
@@ -68,6 +73,15 @@ def scan(text: str) -> list[Finding]:
     """Everything in `text` that is, or looks like, a secret; never raises because of it."""
     held, problems = held_secrets()
     return [*problems, *scan_for(text.encode("utf-8", "surrogatepass"), held)]
+
+
+def replaced(text: str) -> list[Finding]:
+    """Where a held secret stood before it was taken out (see `runs.hidden`)."""
+    place = text.find(MARK)
+    if place < 0:
+        return []
+    line = text.count("\n", 0, place) + 1
+    return [Finding(kind="replaced", name="a key", line=line, times=text.count(MARK))]
 
 
 def held_secrets() -> tuple[dict[str, str], list[Finding]]:

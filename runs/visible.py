@@ -24,6 +24,20 @@ def visible(text: str, *, limit: int | None = None, lines: bool = False) -> str:
     return text
 
 
+def visible_name(name: str, *, limit: int | None = None) -> str:
+    """The same for a file's name, in which a line feed is no space and a byte may be no UTF-8."""
+    if not name.isprintable():
+        name = "".join(_of_name(c) for c in name)
+    return visible(name, limit=limit)
+
+
+def _of_name(char: str) -> str:
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:  # as os.fsdecode gives a byte
+        return f"\\x{code - 0xDC00:02x}"
+    return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(char, char)
+
+
 def _shown(char: str, *, lines: bool) -> str:
     if lines and char in "\n\t":
         return char

@@ -19,9 +19,7 @@ from runs.visible import visible
 
 def add_decision_flags(parser: CommandParser, *, reason: str) -> None:
     parser.add_argument("items", nargs="+", type=whole(), metavar="ID")
-    parser.add_argument(
-        "--expect", default="", metavar="SHA", help="refuse unless the item has this digest"
-    )
+    parser.add_argument("--expect", metavar="SHA", help="refuse unless the item has this digest")
     parser.add_argument("--reason", default="", metavar="TEXT", help=reason)
     add_json_flag(parser)
 
@@ -37,12 +35,12 @@ def decide_each(
     verdict: Decision.Verdict,
     items: Sequence[int],
     *,
-    expect: str,
+    expect: str | None,
     reason: str,
     as_json: bool,
 ) -> int:
     """Decide on each, whatever becomes of the others; 2 when one was refused."""
-    if expect and len(items) > 1:
+    if expect is not None and len(items) > 1:
         raise Refusal("--expect is the digest of one item; give one ID with it")
     person, refused, rows = here(), 0, []
     for pk in dict.fromkeys(items):

@@ -13,7 +13,9 @@ from typing import Literal
 
 from assistants.memory.manifest import Entry, Manifest
 from assistants.memory.store import Store
-from runs.visible import visible
+from runs import secret_scan
+from runs.hidden import Hiding
+from runs.visible import visible, visible_name
 
 Change = Literal["added", "removed", "changed", "mode", "type", "renamed"]
 
@@ -48,9 +50,9 @@ class Difference:
 
     def line(self) -> str:
         """In one line, safe to print."""
-        name = visible(self.name, limit=1000)
+        name = visible_name(self.name, limit=1000)
         if self.change == "renamed" and self.old:
-            name = f"{visible(self.old.name, limit=1000)} -> {name}"
+            name = f"{visible_name(self.old.name, limit=1000)} -> {name}"
         return f"{self.change:<8} {name}{self._detail()}"
 
     def _detail(self) -> str:
@@ -60,7 +62,7 @@ class Difference:
             told.append(f"{old.kind} -> {new.kind}")
         entry = new or old
         if entry and entry.kind == "link":
-            told.append(f"link to {visible(_text(entry.target), limit=300)}")
+            told.append(f"link to {visible_name(_text(entry.target), limit=300)}")
         elif entry and entry.kind == "directory" and not (old and new):
             told.append("directory")
         elif old and new and old.size != new.size:
@@ -110,13 +112,26 @@ def _renamed(gone: list[Entry], come: list[Entry]) -> Iterator[Difference]:
             yield Difference("renamed", where[entry.sha256].pop(), entry)
 
 
-class Texts:
-    """Unified differences of texts, within bounds that hold for all of them together."""
+def held() -> Hiding:
+    """What takes every secret that this host holds out of a text."""
+    return Hiding(secret_scan.held_secrets()[0].values())
 
-    def __init__(self, store: Store) -> None:
+
+class Texts:
+    """Differences in lines, within bounds that hold for all of them together.
+
+    Secrets that this host holds are taken out of what is shown; the memory itself stays as it is.
+    """
+
+    def __init__(self, store: Store, hiding: Hiding | None = None) -> None:
         self._store = store
+        self._hiding = hiding or held()
         self._pairs = _PAIRS
         self._lines = ALL_LINES
+
+    def head(self, difference: Difference) -> str:
+        """One difference in one line, safe to print."""
+        return self._hiding.text(difference.line())
 
     def lines(self, difference: Difference) -> list[str]:
         """The lines of one difference, safe to print; a sentence where there is no text."""
@@ -131,7 +146,8 @@ class Texts:
         old, new = self._text(difference.old), self._text(difference.new)
         if old is None or new is None:
             return ["(binary)"]
-        shown = [visible(line, limit=LINE) for line in self._unified(old, new)]
+        lines = (self._hiding.text(line) for line in self._unified(old, new))
+        shown = [visible(line, limit=LINE) for line in lines]
         limit = min(TEXT_LINES, self._lines)
         if len(shown) > limit:
             shown = [*shown[:limit], f"({len(shown) - limit:,} more lines are not shown)"]

@@ -8,7 +8,7 @@ from typing import Any
 from assistants.memory.differences import Difference
 from assistants.memory.manifest import Entry
 from assistants.models import MemorySnapshot
-from runs.visible import visible
+from runs.visible import visible, visible_name
 
 COLUMNS = ("ID", "TAKEN (UTC)", "MOMENT", "WAKEUP", "FILES", "SIZE", "NOT KEPT", "REVIEW", "DIGEST")
 
@@ -58,9 +58,9 @@ def left_out(snapshot: MemorySnapshot, earlier: MemorySnapshot | None = None) ->
 
 
 def entry_line(entry: Entry) -> str:
-    name = visible(entry.name, limit=1000)
+    name = visible_name(entry.name, limit=1000)
     if entry.kind == "link":
-        return f"link           {'':>10}  {name} -> {visible(_text(entry.target), limit=300)}"
+        return f"link           {'':>10}  {name} -> {visible_name(_text(entry.target), limit=300)}"
     if entry.kind == "directory":
         return f"directory {entry.mode:04o} {'':>10}  {name}/"
     return f"file      {entry.mode:04o} {entry.size:>10,}  {name}"
@@ -107,7 +107,7 @@ def entry_as_json(entry: Entry | None) -> dict[str, Any] | None:
 
 
 def _told(left: dict[str, Any]) -> str:
-    path, why = visible(str(left.get("path", ""))), visible(str(left.get("why", "")))
+    path, why = visible_name(str(left.get("path", ""))), visible(str(left.get("why", "")))
     return f"{path}: {why}" if path else why
 
 

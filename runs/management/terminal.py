@@ -38,6 +38,12 @@ class _Parser(CommandParser):
         print_line(f"sanduk: {visible(message)}{hint}; see {self.prog} --help", sys.stderr)
         raise SystemExit(REFUSED)
 
+    def _get_values(self, action: argparse.Action, arg_strings: Any) -> Any:
+        """No flag means anything with an empty value, and one that guards must not let pass."""
+        if action.option_strings and not all(str(each).strip() for each in arg_strings):
+            raise argparse.ArgumentError(action, "its value is empty; leave the flag out instead")
+        return super()._get_values(action, arg_strings)
+
     def _takes_task(self) -> bool:
         return any(action.dest == "task" for action in self._actions)
 
@@ -74,8 +80,7 @@ class SandukCommand(BaseCommand):
             lines = "\n".join(f"  sanduk {example}" for example in self.examples)
             kwargs["epilog"] = f"examples:\n{lines}"
         parser = super().create_parser(prog_name, words, **kwargs)
-        parser.error = _Parser.error.__get__(parser)  # type: ignore[method-assign]
-        parser._takes_task = _Parser._takes_task.__get__(parser)  # type: ignore[attr-defined]
+        parser.__class__ = _Parser
         for action in parser._actions:
             if _DJANGO_FLAGS & set(action.option_strings):
                 action.help = argparse.SUPPRESS

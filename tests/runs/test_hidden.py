@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runs import report
 from runs.hidden import MARK, Hiding
-from runs.models import Run
 
 KEY, OTHER = "sk-canary-0123456789", "sk-canary-0123456789-longer"
 
@@ -61,12 +58,15 @@ def test_without_keys_the_bytes_are_the_very_same():
     assert Hiding([]).feed(data) is data
 
 
-def test_a_report_is_kept_without_the_key_and_is_not_taken_for_a_copy():
+def test_a_report_is_kept_without_the_key_says_so_and_is_known_as_collected(tmp_path):
     text = f"# Found\nthe key is {KEY}\n"
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    found = report.Report(Run.Report.SAVED, text, digest, len(text))
+    (tmp_path / "REPORT.md").write_text(text)
+    found = report.collect(str(tmp_path), limit=1000)
     kept = report.hidden(found, Hiding([KEY]))
 
     assert kept.text == f"# Found\nthe key is {MARK}\n"
-    assert kept.sha256 not in ("", digest)
+    assert kept.note == "altered: a key was taken out"
     assert report.hidden(found, Hiding([OTHER])) is found
+    # the next run takes it away: it does not come back under a name of its own
+    assert report.set_aside(str(tmp_path), "u-1", known=frozenset({kept.sha256})) == ""
+    assert list(tmp_path.iterdir()) == []

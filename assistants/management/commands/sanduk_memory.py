@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from assistants.management.named import one_assistant
 from assistants.memory import showing, snapshots
 from assistants.memory.capture import Captured
 from assistants.memory.comparing import compared, earlier
-from assistants.memory.differences import Difference, Texts
+from assistants.memory.differences import Difference, Texts, held
 from assistants.memory.manifest import Damaged
 from assistants.models import Assistant, MemorySnapshot, Wakeup
+from runs.hidden import Hiding
 from runs.management.numbers import whole
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.models import Run
@@ -53,7 +55,8 @@ class Command(SandukCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", metavar="NAME", help="the assistant")
-        parser.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION")
+        told = "; ".join(f"{name}: {what}" for name, what in ACTIONS.items())
+        parser.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION", help=told)
         parser.add_argument("ids", nargs="*", metavar="ID", help="snapshots, as log numbers them")
         parser.add_argument("--reason", default="", metavar="TEXT", help="accept, reject: why")
         parser.add_argument(
@@ -63,6 +66,17 @@ class Command(SandukCommand):
             "--names-only", action="store_true", help="diff, report: without lines of texts"
         )
         add_json_flag(parser)
+
+    def print(self, text: str = "") -> None:
+        super().print(self._hiding.text(text))
+
+    def print_json(self, value: Any) -> None:
+        super().print_json(_without_keys(value, self._hiding))
+
+    @cached_property
+    def _hiding(self) -> Hiding:
+        """Names and reasons may hold a key of this host, too."""
+        return held()
 
     def act(self, **options: Any) -> int:
         action, ids = options["action"], options["ids"]
@@ -210,9 +224,9 @@ class Command(SandukCommand):
         begin = f"snapshot {old.pk}" if old else "nothing"
         end = NOW if isinstance(new, Captured) else f"snapshot {new.pk}"
         self.print(f"memory from {begin} to {end}: {len(found):,} differences")
-        texts = Texts(snapshots.store_of(assistant))
+        texts = Texts(snapshots.store_of(assistant), self._hiding)
         for difference in found:
-            self.print(difference.line())
+            self.print(texts.head(difference))
             if not options["names_only"]:
                 for line in texts.lines(difference):
                     self.print(f"    {line}")
@@ -221,6 +235,17 @@ class Command(SandukCommand):
                 self.print(line)
             if new.review == MemorySnapshot.Review.WAITING:
                 self.say(f"it waits: sanduk memory {assistant.name} accept|reject {new.pk}")
+
+
+def _without_keys(value: Any, hiding: Hiding) -> Any:
+    match value:
+        case str():
+            return hiding.text(value)
+        case dict():
+            return {name: _without_keys(each, hiding) for name, each in value.items()}
+        case list() | tuple():
+            return [_without_keys(each, hiding) for each in value]
+    return value
 
 
 def _check(action: str, ids: list[str], options: dict[str, Any]) -> None:

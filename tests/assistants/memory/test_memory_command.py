@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
+from assistants import deciding
 from assistants.management.commands import sanduk_memory
 from assistants.memory import snapshots
 from assistants.models import MemorySnapshot, Wakeup
+from runs import credentials
+from runs.hidden import MARK
+from runs.home import prepare
 from runs.refusal import Refusal
 from tests.assistants.memory.conftest import names, wake, workspace, writing
 from tests.factories import make_run
@@ -56,6 +62,40 @@ def test_diff_shows_what_the_last_wakeup_changed(held, capsys):
     assert "+\\x1b" not in said(capsys, "held", "diff", "--names-only")
 
 
+def test_no_print_of_a_memory_holds_a_secret_of_this_host(scout, capsys):
+    prepare()
+    key = "kept-in-the-store"
+    credentials.store("HOOK_SECRET", key)
+    wake(scout, writing("notes", f"{'x' * 395}{key}\nand {key}\n"))
+    wake(scout, writing(f"named-{key}", "x"))
+    after = MemorySnapshot.objects.order_by("-pk").first()
+    (workspace(scout) / "link").symlink_to(key)
+    act("scout", "take")
+    first = MemorySnapshot.objects.order_by("pk").first()
+
+    told = [
+        said(capsys, "scout", *words)
+        for words in (["diff"], ["diff", str(first.pk), "now"], ["show"], ["show", "--json"],
+                      ["diff", str(first.pk), "now", "--json"])
+    ]  # fmt: skip
+    page = deciding.changes(after)
+
+    assert MARK in told[0]
+    assert f"+and {MARK}" in told[1]
+    assert not [each for each in [*told, str(page)] if key[:8] in each]
+
+
+def test_names_are_shown_as_they_are(scout, capsys):
+    wake(scout, writing("a\nb\tc", "x"))
+    Path(os.fsdecode(os.fsencode(workspace(scout)) + b"/d\xff")).write_text("x")
+    act("scout", "take")
+
+    shown = said(capsys, "scout", "show")
+    assert "a\\nb\\tc" in shown
+    assert "d\\xff" in shown
+    assert "udcff" not in shown
+
+
 def test_diff_of_two_and_of_now_and_as_json(scout, capsys):
     first = wake(scout, writing("notes", "one"))
     second = wake(scout, writing("more", "two"))
@@ -89,7 +129,7 @@ def test_show_lists_every_entry(scout, capsys):
     after = wake(scout, writing("notes\nof mine", "one"))
     shown = said(capsys, "scout", "show", str(after.pk))
 
-    assert "3  notes of mine" in shown
+    assert "3  notes\\nof mine" in shown
     found = json.loads(said(capsys, "scout", "show", "--json"))
     assert [entry["path"] for entry in found["entries"]] == ["link", "notes\nof mine"]
 

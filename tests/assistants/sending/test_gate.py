@@ -8,14 +8,15 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from assistants import outbox
+from assistants import outbox, showing_items
 from assistants.config import Config
 from assistants.models import Delivery, InboxMessage, MemorySnapshot, OutboxItem
 from assistants.outbox import Person
 from runs import clock, credentials
+from runs.hidden import Hiding
 from runs.models import AuditEvent, Decision, TerminalAccount
 from runs.refusal import Refusal
-from tests.assistants.sending.making import approve, make_destination, make_item, reject
+from tests.assistants.sending.making import act, approve, make_destination, make_item, reject
 from tests.factories import make_assistant, make_wakeup
 
 pytestmark = pytest.mark.django_db
@@ -85,6 +86,39 @@ def test_a_found_secret_blocks_approval_by_itself_and_a_person_needs_a_reason():
     assert Decision.objects.get().reason == "it was changed since"
     told = [str(event.detail) + event.subject for event in AuditEvent.objects.all()]
     assert not any("kept-in" in each for each in told)
+
+
+def test_a_secret_that_was_taken_out_is_a_finding_too(capsys):
+    """The report was altered before it came here: the key itself is not there to be found."""
+    key = "kept-in-the-store"
+    item = make_item(body=Hiding([key]).text(f"one\nit is {key}, and {key} again"))
+
+    assert item.state == "pending"
+    assert [(each["kind"], each["line"], each["times"]) for each in item.secrets_found] == [
+        ("replaced", 2, 2)
+    ]
+    with pytest.raises(Refusal, match="needs a --reason"):
+        approve(item, ROOT)
+    assert act("outbox", "show", str(item.pk)) == 0
+    out = capsys.readouterr().out
+    assert "! secret? line 2: held secret, replaced (altered: a key was taken out, 2 times)" in out
+    assert f"sha256 {item.sha256} of the altered text" in out
+    assert showing_items.as_json(item)["altered"]
+    assert not showing_items.as_json(make_item())["altered"]
+
+
+@pytest.mark.parametrize("wrong", ["", " ", "0" * 11])
+def test_an_empty_digest_is_a_wrong_one(wrong):
+    item = make_item(hold=True)
+
+    with pytest.raises(Refusal, match="read it again"):
+        approve(item, ROOT, expect=wrong)
+    with pytest.raises(SystemExit):
+        act("approve", str(item.pk), "--expect", "")
+    with pytest.raises(SystemExit):
+        act("reject", str(item.pk), "--reason= ")
+    item.refresh_from_db()
+    assert item.state == "pending"
 
 
 def test_secrets_that_cannot_be_looked_for_block_approval_by_itself(state):
