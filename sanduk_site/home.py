@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
 from runs.pages import for_those_who_may, page
-from sanduk_site import overview
+from sanduk_site import first_run, overview
 from sanduk_site.site import waiting_for
 
 
@@ -28,6 +28,8 @@ def home(request: HttpRequest) -> HttpResponse:
             "troubles": overview.troubles(),
             "spend": overview.spend(),
         }
+    if user.has_perm("runs.change_sitesetting"):
+        context["first_run_is_open"] = not first_run.is_finished()
     return page(request, "site/home.html", context, title="Home", section="home")
 
 

@@ -178,3 +178,11 @@ def test_how_the_samples_wakeup_ended_is_told_and_it_can_be_woken_again(
 
 def test_a_step_there_is_not_is_not_found(client, root):
     assert client.get("/first-run/nothing").status_code == 404
+
+
+def test_home_leads_an_administrator_there_until_it_is_over(client, root):
+    assert b"Finish the first run" in client.get("/").content
+
+    client.post("/first-run/assistant", {"skip": "1"})
+
+    assert b"Finish the first run" not in client.get("/").content
