@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import http.cookiejar
 import json
 import os
 import re
@@ -11,12 +12,16 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.parse
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 START_S = 90
+PASSWORD = "correct horse 7 battery"
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -119,6 +124,38 @@ def is_there(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+class Browser:
+    """Keeps cookies, posts forms with their token."""
+
+    def __init__(self) -> None:
+        jar = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+        self._opener = urllib.request.build_opener(jar)
+
+    def get(self, url: str) -> tuple[int, str, str]:
+        return self._open(url, None)
+
+    def post(self, url: str, **fields: str) -> tuple[int, str, str]:
+        _, page, _ = self.get(url)
+        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
+        assert token, page
+        data = urllib.parse.urlencode({"csrfmiddlewaretoken": token[1], **fields})
+        return self._open(url, data.encode())
+
+    def _open(self, url: str, data: bytes | None) -> tuple[int, str, str]:
+        try:
+            with self._opener.open(url, data, timeout=30) as answer:
+                return answer.status, answer.read().decode(), answer.url
+        except urllib.error.HTTPError as exc:
+            with exc:
+                return exc.code, exc.read().decode(), url
+
+
+def link_in(site: Site) -> str:
+    found = re.search(r"http://\S+/setup/\S+", site.said)
+    assert found, site.said
+    return found[0]
 
 
 @contextlib.contextmanager

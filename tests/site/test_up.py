@@ -4,53 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import http.cookiejar
-import re
 import socket
 import sqlite3
-import urllib.error
-import urllib.parse
-import urllib.request
 from pathlib import Path
 
 import pytest
 
-from tests.site.going_site import Site, python, sanduk, site_up
+from tests.site.going_site import PASSWORD, Browser, link_in, python, sanduk, site_up
 
 pytestmark = pytest.mark.timeout(280)
-PASSWORD = "correct horse 7 battery"
-
-
-class Browser:
-    """Keeps cookies, posts forms with their token."""
-
-    def __init__(self) -> None:
-        jar = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
-        self._opener = urllib.request.build_opener(jar)
-
-    def get(self, url: str) -> tuple[int, str, str]:
-        return self._open(url, None)
-
-    def post(self, url: str, **fields: str) -> tuple[int, str, str]:
-        _, page, _ = self.get(url)
-        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
-        assert token, page
-        data = urllib.parse.urlencode({"csrfmiddlewaretoken": token[1], **fields})
-        return self._open(url, data.encode())
-
-    def _open(self, url: str, data: bytes | None) -> tuple[int, str, str]:
-        try:
-            with self._opener.open(url, data, timeout=30) as answer:
-                return answer.status, answer.read().decode(), answer.url
-        except urllib.error.HTTPError as exc:
-            with exc:
-                return exc.code, exc.read().decode(), url
-
-
-def link_in(site: Site) -> str:
-    found = re.search(r"http://\S+/setup/\S+", site.said)
-    assert found, site.said
-    return found[0]
 
 
 def people(home: Path) -> list[tuple[str, int]]:
