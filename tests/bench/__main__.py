@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.bench.link_call import measure_link
 from tests.bench.measured import measure_facts
 from tests.bench.memory_cost import measure_memory_cost
+from tests.bench.page_cost import measure_pages
 from tests.bench.real_agents import measure_agents
 from tests.bench.relay import measures
 from tests.bench.report import Report
@@ -34,6 +35,7 @@ PARTS: dict[str, tuple[Callable[[Setting], None], str]] = {
     "measured": (measure_facts, "the figures of docs/measured.md, which it writes (engine)"),
     "memory": (measure_memory_cost, "a snapshot of 10,000 unchanged files beside reading them"),
     "tick": (measure_tick, "a look over 10,000 assistants of which 100 are due"),
+    "pages": (measure_pages, "the site's pages over 100,000 runs beside a stock list of 100 rows"),
     "wakeups": (measure_wakeups, "1,000 wakeups in this process and 50 by a worker: none lost"),
     "agents": (measure_agents, "whole runs of real agents (needs an engine)"),
 }

@@ -23,9 +23,12 @@ class Effort:
     body_sizes: tuple[int, ...] = (200_000, 5_000_000)
     wakeups: int = 1000  # on an engine in the bench's own process
     real_wakeups: int = 50
+    runs: int = 100_000  # under the pages of the site
 
 
-QUICK = Effort(rounds=2, run_rounds=2, calls=80, seconds=0.4, events=80, wakeups=20, real_wakeups=3)
+QUICK = Effort(
+    rounds=2, run_rounds=2, calls=80, seconds=0.4, events=80, wakeups=20, real_wakeups=3, runs=2000
+)
 
 
 @dataclass(frozen=True)
