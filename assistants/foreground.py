@@ -146,6 +146,11 @@ class Foreground:
     def _reaped(self) -> bool:
         ended = self._processes.ended()
         for wakeup in Wakeup.objects.select_related("assistant").filter(pk__in=ended):
+            if wakeup.state == Wakeup.State.WAITING and ended[wakeup.pk] and not self.stopped_by:
+                self._on_trouble(
+                    f"{wakeup.assistant.name}: its process ended with {ended[wakeup.pk]} before it "
+                    "began; a later look tries again"
+                )
             self._on_end(wakeup)
         return bool(ended)
 

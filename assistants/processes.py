@@ -30,9 +30,10 @@ class Processes:
             env=os.environ,
         )
 
-    def ended(self) -> list[int]:
-        """The wakeups whose processes have ended since the last look."""
-        found = [pk for pk, process in self._going.items() if process.poll() is not None]
+    def ended(self) -> dict[int, int]:
+        """The wakeups whose processes have ended since the last look, with their exit codes."""
+        codes = {pk: process.poll() for pk, process in self._going.items()}
+        found = {pk: code for pk, code in codes.items() if code is not None}
         for pk in found:
             del self._going[pk]
         return found

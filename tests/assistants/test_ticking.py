@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
 import threading
 from pathlib import Path
 
@@ -196,7 +197,7 @@ def test_backing_off_skips_slots_with_the_reason_but_no_call_by_hand():
     assert rung == []
     skipped = Wakeup.objects.get()
     assert skipped.outcome == "backing_off"
-    assert "after 2 failure(s)" in skipped.reason
+    assert "after 2 failures" in skipped.reason
     asked = ticking.wake_by_hand(one, asked_by="ada")
     assert tick()[1] == [asked.pk]
 
@@ -376,3 +377,17 @@ def test_one_that_cannot_be_woken_does_not_make_serve_look_without_end(
 @pytest.mark.parametrize("interval_s", [0.5, 1, 30])
 def test_with_nothing_to_do_serve_looks_once_per_interval(interval_s: float):
     assert Foreground(lambda wakeup: None, lambda said: None)._pause(interval_s) == interval_s
+
+
+@pytest.mark.parametrize(("program", "told"), [("false", 1), ("true", 0)])
+def test_a_wakeups_process_that_dies_before_it_began_is_told(program: str, told: int):
+    """One that ended well found that the wakeup is not its own."""
+    wakeup, said = make_wakeup(make_assistant("daily")), []
+    foreground = Foreground(lambda wakeup: None, said.append)
+    process = foreground._processes._going[wakeup.pk] = subprocess.Popen([program])
+    process.wait(10)
+
+    assert foreground._reaped()
+
+    expected = "daily: its process ended with 1 before it began; a later look tries again"
+    assert said == [expected] * told
