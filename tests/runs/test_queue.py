@@ -60,8 +60,8 @@ def test_there_is_exactly_one_clock_whatever_was_put_beside_it():
 def test_the_admin_shows_nothing_of_the_queues_own_tables(client):
     client.force_login(User.objects.create_superuser("root"))
 
-    assert "django_q" not in client.get("/").content.decode()
-    assert client.get("/django_q/schedule/add/").status_code == 404
+    assert "django_q" not in client.get("/admin/").content.decode()
+    assert client.get("/admin/django_q/schedule/add/").status_code == 404
 
 
 def test_the_settings_as_they_are_have_no_trap():
