@@ -10,11 +10,13 @@ from django.contrib.admin import AllValuesFieldListFilter
 from django.db import models
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
 
 from runs import audit, shown
 from runs.models import AuditEvent, Decision, RelayCall, Run, RunEvent
+from runs.templatetags import evidence
 from runs.visible import visible
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def _visible(value: Any) -> Any:
 @admin.register(Run)
 class RunAdmin(Evidence):
     list_display = [
-        "page", "state", "outcome", "whose", "provider", "mode", "spent", "trigger", "created_at",
+        "page", "standing", "whose", "provider", "mode", "spent", "trigger", "created_at",
         "ended_at",
     ]  # fmt: skip
     list_display_links = None
@@ -92,6 +94,10 @@ class RunAdmin(Evidence):
     @admin.display(description="run", ordering="uid")
     def page(self, run: Run) -> str:
         return format_html('<a href="{}">{}</a>', reverse("run", args=[run.uid]), run.uid)
+
+    @admin.display(description="state", ordering="state")
+    def standing(self, run: Run) -> str:
+        return render_to_string("site/_chip.html", evidence.chip(run.outcome or run.state))
 
     @admin.display(description="assistant or agent", ordering="agent")
     def whose(self, run: Run) -> str:

@@ -21,34 +21,29 @@ _KINDS = {"step": "sanduk", "text": "says", "tool": "tool", "problem": "problem"
 
 
 def reach(run: Run) -> str:
-    """In one sentence, what this run could reach and where the key was."""
+    """In a sentence or two, what is in this run's reach and where the key is."""
     order: Mapping[str, Any] = run.order
     mounts = len(order.get("mounts") or ())
     place = "its workspace" + (f" and {mounts} more mounted place(s)" if mounts else "")
     provider = run.provider or "its provider"
+    beyond, key = "", "the key stays on the host"
     if run.mode == "no-network":
-        return f"It reached no network and no model. It could write to {place}."
+        return f"No network and no model are in reach. It may write to {place}."
     if run.mode == "open":
-        return (
-            f"It reached the network as the engine gives it, with the key of {provider} inside. "
-            f"It could write to {place}."
-        )
-    if run.mode == "key-safe":
-        return (
-            f"It reached the internet, the LAN and its relay to {provider}; the key stayed on the "
-            f"host. It could write to {place}."
-        )
-    doors = list(order.get("allow_hosts") or ())
-    if order.get("egress") == "warn":
-        beyond = "and, through the egress door, every public host"
-    elif doors:
-        beyond = "and, through the egress door, " + ", ".join(visible(str(each)) for each in doors)
+        beyond, key = "the network as the engine gives it is", f"the key of {provider} is inside"
+    elif run.mode == "key-safe":
+        beyond = f"the internet, the LAN and the relay to {provider} are"
     else:
-        beyond = "and nothing else"
-    return (
-        f"It reached its relay to {provider} {beyond}; the key stayed on the host. "
-        f"It could write to {place}."
-    )
+        beyond = f"The relay to {provider} {_door(order)}"
+    return f"{beyond[0].upper()}{beyond[1:]} in reach; {key}. It may write to {place}."
+
+
+def _door(order: Mapping[str, Any]) -> str:
+    """What a sealed run reaches beside its relay."""
+    if order.get("egress") == "warn":
+        return "and, through the egress door, every public host are"
+    hosts = ", ".join(visible(str(each)) for each in order.get("allow_hosts") or ())
+    return f"and, through the egress door, {hosts} are" if hosts else "and nothing else is"
 
 
 @dataclass(frozen=True, slots=True)

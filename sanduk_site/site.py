@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 from assistants.models import MemorySnapshot, OutboxItem
+from runs import clock
 
 # name, address, word, the right that is needed
 _SECTIONS = (
@@ -43,7 +44,8 @@ def waiting_for(user: Any) -> int:
     """How many things wait for a decision that this person may take."""
     waiting = 0
     if user.has_perm("assistants.decide_outboxitem"):
-        waiting += OutboxItem.objects.filter(state=OutboxItem.State.PENDING).count()
+        pending = OutboxItem.objects.filter(state=OutboxItem.State.PENDING)
+        waiting += pending.exclude(expires_at__lte=clock.now()).count()
     if user.has_perm("assistants.review_memory"):
         waiting += MemorySnapshot.objects.filter(review=MemorySnapshot.Review.WAITING).count()
     return waiting

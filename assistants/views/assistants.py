@@ -172,8 +172,9 @@ def _items(assistant: Assistant) -> list[OutboxItem]:
 
 
 def _brief(assistant: Assistant) -> dict[str, str]:
-    """Its text, or why it cannot be read."""
+    """Its text and the task that it makes with the messages that wait; or why there is none."""
     try:
-        return {"text": briefing.brief(assistant, restored(assistant.config)), "trouble": ""}
+        text = briefing.brief(assistant, restored(assistant.config))
     except (briefing.BrokenSettings, ValueError) as exc:
-        return {"text": "", "trouble": str(exc)}
+        return {"text": "", "task": "", "trouble": str(exc)}
+    return {"text": text, "task": briefing.task(text, briefing.chosen(assistant)), "trouble": ""}

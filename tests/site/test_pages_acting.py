@@ -168,6 +168,31 @@ def remembered(tmp_path):
     return note, before, after
 
 
+def test_the_task_of_the_next_wakeup_can_be_read_before(client, remembered):
+    post(client, "assistant-tell", "daily", text="look at ticket 7")
+    shown = client.get(reverse("assistant", args=["daily"])).content.decode()
+    task = shown[shown.index("What the next wakeup is given") :]
+    assert task.index("Look around.") < task.index("look at ticket 7")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"mode": "sealed"}, "The relay to openai and nothing else is in reach; the key stays"),
+        ({"mode": "sealed", "order": {"allow_hosts": ["a.example:443"]}},
+         "The relay to openai and, through the egress door, a.example:443 are in reach"),
+        ({"mode": "sealed", "order": {"egress": "warn"}}, "every public host are in reach"),
+        ({"mode": "key-safe"}, "The internet, the LAN and the relay to openai are in reach"),
+        ({"mode": "open"}, "in reach; the key of openai is inside"),
+        ({"mode": "no-network"}, "No network and no model are in reach"),
+        ({"mode": "sealed", "order": {"mounts": ["a", "b"]}}, "and 2 more mounted place(s)"),
+    ],
+)  # fmt: skip
+def test_a_runs_page_says_in_a_sentence_what_it_could_reach(client, fields, words):
+    run = make_run(provider="openai", **fields)
+    assert words in client.get(reverse("run", args=[run.uid])).content.decode()
+
+
 def review(client, snapshot, verdict: str, **fields: str):
     form = {"digest": snapshot.digest, "verdict": verdict, **fields}
     answer = post(client, "memory-review", snapshot.pk, **form)
