@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 import time
+import warnings
 
 import uvicorn
 from django.conf import settings
@@ -16,6 +17,8 @@ _PARENT_LOOK_S = 1.0
 
 def serve(descriptor: int, parent: int) -> int:
     """Answer on an inherited listening socket until SIGTERM, or until `parent` is gone."""
+    # whitenoise reads files in pieces that Django then gathers: small ones, each once per browser
+    warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous")
     proxies = settings.SANDUK_TRUSTED_PROXIES
     server = uvicorn.Server(
         uvicorn.Config(

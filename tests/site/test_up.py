@@ -51,6 +51,8 @@ def test_the_environment_can_name_the_administrator_and_is_asked_once(tmp_path):
     for _ in range(2):
         with site_up(home, "--no-worker", **named) as site:
             assert "/setup/" not in site.said
+            assert site.get("/static/admin/css/base.css")[0] == 200
+            assert "Warning" not in site.said
             login = f"http://127.0.0.1:{site.port}/admin/login/?next=/first-run"
             _, page, _ = Browser().post(login, username="root", password=PASSWORD)
             assert "One person, or a team?" in page
