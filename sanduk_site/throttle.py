@@ -13,10 +13,15 @@ from django.shortcuts import render
 from django.utils import timezone
 
 
-def locked_out(
-    request: HttpRequest, original: HttpResponse | None = None, credentials: Any = None
-) -> HttpResponse:
-    """The answer while nobody may try this name from this address, not with the right password."""
+def locked_out(request: HttpRequest, original: Any = None, credentials: Any = None) -> HttpResponse:
+    """The answer while nobody may try this name from this address, not with the right password.
+
+    Args:
+        original: the view's answer, which is not shown; under ASGI axes gives `credentials` here.
+        credentials: the name that was tried.
+    """
+    if isinstance(original, dict):
+        credentials = original
     again_at = _again_at(request, credentials)
     left = (again_at - timezone.now()).total_seconds()
     response = render(

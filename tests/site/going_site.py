@@ -129,9 +129,10 @@ def is_there(pid: int) -> bool:
 class Browser:
     """Keeps cookies, posts forms with their token."""
 
-    def __init__(self) -> None:
+    def __init__(self, **headers: str) -> None:
         jar = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
         self._opener = urllib.request.build_opener(jar)
+        self._opener.addheaders += [(k.replace("_", "-"), v) for k, v in headers.items()]
 
     def get(self, url: str) -> tuple[int, str, str]:
         return self._open(url, None)

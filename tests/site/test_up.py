@@ -130,3 +130,23 @@ def test_what_the_very_first_process_rings_is_understood_by_the_next(tmp_path):
     for code, wanted in ((RINGS, ""), (HEARS, "{0}")):
         done = python(tmp_path / "home", code)
         assert (done.stdout.strip(), done.returncode) == (wanted, 0), done.stderr
+
+
+@pytest.mark.parametrize(("trusted", "address"), [("", "127.0.0.1"), ("127.0.0.1", "203.0.113.9")])
+def test_who_asks_is_what_a_trusted_proxy_says_and_nobody_else(tmp_path, trusted, address):
+    home = tmp_path / "home"
+    more = {"SANDUK_ADMIN_USER": "root", "SANDUK_ADMIN_PASSWORD": PASSWORD}
+    with site_up(home, "--no-worker", SANDUK_TRUSTED_PROXIES=trusted, **more) as site:
+        login = f"http://127.0.0.1:{site.port}/admin/login/"
+        browser = Browser(X_Forwarded_For="203.0.113.9")
+        for number in range(6):
+            status, page, _ = browser.post(login, username="root", password=f"wrong {number}")
+            if status == 429:
+                break
+
+    assert status == 429
+    assert "<b>root</b>" in page
+    assert "that is in 15 minutes" in page
+    with sqlite3.connect(home / "sanduk.sqlite3") as database:
+        found = database.execute("select username, ip_address from axes_accessattempt").fetchall()
+    assert found == [("root", address)]
