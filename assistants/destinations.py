@@ -15,6 +15,7 @@ from assistants.delivery.kinds import CommandSettings, Settings, settings_of
 from assistants.delivery.sending import settle
 from assistants.models import Assistant, Delivery, Destination, OutboxItem
 from assistants.models.assistant import NAME
+from assistants.named import one_assistant
 from runs import audit, clock
 from runs.refusal import Refusal
 
@@ -46,7 +47,7 @@ def add(
     reach.check_out_of_reach(f"destination {name}", reach.places_of(settings))
     config = msgspec.to_builtins(settings)
     with transaction.atomic():
-        linked = [outbox.assistant_named(each) for each in assistants]
+        linked = [one_assistant(each) for each in assistants]
         found = Destination.objects.filter(name=name, removed_at=None).first()
         if found is not None and found.kind != kind:
             raise Refusal(f"{name} is a destination already, a {found.kind}; remove it first")

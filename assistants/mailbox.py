@@ -87,6 +87,6 @@ def _check(text: str) -> None:
         raise Refusal("the message is not UTF-8 text") from None
     if size > MESSAGE_MAX:
         raise Refusal(
-            f"the message has {size:,} bytes, and at most {MESSAGE_MAX:,} fit; put the rest in a "
-            "file of its workspace or of a mount"
+            f"the message has more than {MESSAGE_MAX:,} bytes, and at most so many fit; put the "
+            "rest in a file of its workspace or of a mount"
         )

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 
 from assistants import memory
 from assistants.config import Config
-from assistants.models import Assistant, Delivery, InboxMessage, OutboxItem, Wakeup
+from assistants.models import Delivery, InboxMessage, OutboxItem, Wakeup
 from runs import audit, clock, four_eyes, secret_scan
 from runs.approval import ApprovalPolicy
 from runs.models import AuditEvent, Decision, TerminalAccount
@@ -305,11 +305,3 @@ def _names(decisions: Iterable[Decision], item: OutboxItem) -> str:
 def items() -> Any:
     """Every item with what a list shows of it."""
     return OutboxItem.objects.select_related("assistant", "wakeup", "wakeup__run")
-
-
-def assistant_named(name: str) -> Assistant:
-    """One that is present. Raises Refusal."""
-    found = Assistant.objects.present().filter(name=name).first()
-    if found is None:
-        raise Refusal(f"there is no assistant {name!r}; sanduk assistant list shows them")
-    return found

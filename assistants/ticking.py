@@ -194,7 +194,8 @@ def _why_not(
         return None
     if assistant.not_before is not None and assistant.not_before > now:
         until = f"{assistant.not_before:%Y-%m-%d %H:%M:%S} UTC"
-        many = f"after {assistant.failures} failure(s)" if assistant.failures else "a limit"
+        failures = "1 failure" if assistant.failures == 1 else f"{assistant.failures} failures"
+        many = f"after {failures}" if assistant.failures else "a limit"
         return W.BACKING_OFF, f"backing off until {until}: {many}"
     if (late := _too_late(wakeup, now)) is not None:
         return late
@@ -299,6 +300,11 @@ def wake_by_hand(assistant: Assistant, *, asked_by: str, actor: Any = None) -> W
         raise Refusal(
             f"assistant {assistant.name} is disabled ({assistant.disabled_reason}); "
             f"sanduk assistant enable {assistant.name}"
+        )
+    if assistant.wakeups.filter(state=Wakeup.State.RUNNING).exists():
+        raise Refusal(
+            f"assistant {assistant.name} is awake already; "
+            f"sanduk assistant history {assistant.name}"
         )
     now = clock.now()
     with transaction.atomic():

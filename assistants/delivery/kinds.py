@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
+from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -11,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from assistants.models import Destination
+from relay.destinations import is_public, is_this_machine
 from runs import credentials, keys
 from runs.refusal import Refusal
 
@@ -39,7 +42,9 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     def check(self) -> None:
         if bool(self.url) == bool(self.url_secret):
             raise Refusal("a webhook takes an URL, or the name of a secret that is one")
-        check_url(self.url or secret_named(self.url_secret), what=self.url_secret or "the URL")
+        url, what = self.url or secret_named(self.url_secret), self.url_secret or "the URL"
+        check_url(url, what=what)
+        check_literal(url, what=what, allow_lan=self.allow_lan)
         if self.secret:
             secret_named(self.secret)
 
@@ -151,6 +156,36 @@ def check_url(url: str, *, what: str) -> None:
         raise Refusal(f"{what} holds a user or a password; keep the URL as a secret instead")
     if not url.isascii() or not url.isprintable() or " " in url:
         raise Refusal(f"{what} holds a character that no URL has")
+
+
+def check_literal(url: str, *, what: str, allow_lan: bool) -> None:
+    """Raise Refusal for an URL whose host is an address, however written, that is never asked.
+
+    What a name leads to is looked at when something is sent there.
+    """
+    host = urlsplit(url).hostname or ""
+    try:
+        address = str(ip_address(host.partition("%")[0]))
+    except ValueError:
+        try:
+            address = socket.inet_ntoa(socket.inet_aton(host))  # 2852039166, 0x7f.1
+        except (OSError, UnicodeError):
+            return
+    if not may_ask(address, allow_lan=allow_lan):
+        lan = not allow_lan and may_ask(address, allow_lan=True)
+        hint = "; --allow-lan admits it" if lan else ", and no flag admits it"
+        raise Refusal(f"the host of {what} is an address that is not public{hint}")
+
+
+def may_ask(address: str, *, allow_lan: bool) -> bool:
+    """Whether a webhook may go to an address, as `getaddrinfo` gives it."""
+    if not allow_lan:
+        return is_public(address) and not is_this_machine(address)
+    found = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    # a cloud's own keys are served link-locally, and nothing else of interest is
+    return not (found.is_link_local or found.is_multicast or found.is_unspecified)
 
 
 def environment() -> dict[str, str]:

@@ -10,7 +10,6 @@ import base64
 import binascii
 import hashlib
 import hmac
-import ipaddress
 import json
 import socket
 import ssl
@@ -18,9 +17,8 @@ from urllib.parse import SplitResult, urlsplit
 
 import httpx
 
-from assistants.delivery.kinds import WebhookSettings, check_url, secret_named
+from assistants.delivery.kinds import WebhookSettings, check_url, may_ask, secret_named
 from assistants.delivery.parcel import OUTPUT_MAX, Failed, Parcel
-from relay.destinations import is_public, is_this_machine
 from runs import clock
 from runs.refusal import Refusal
 
@@ -121,19 +119,9 @@ async def _checked(host: str, port: int, *, allow_lan: bool) -> str:
     for address in addresses:
         if not may_ask(address, allow_lan=allow_lan):
             hint = "" if allow_lan else "; --allow-lan admits private addresses"
-            raise Failed(f"{host} is at {address}, which is not public{hint}", lasting=True)
+            where = host if host == address else f"{host} is at {address}, which"
+            raise Failed(f"{where} is not public{hint}", lasting=True)
     return addresses[0]
-
-
-def may_ask(address: str, *, allow_lan: bool) -> bool:
-    """Whether a webhook may go to an address, as `getaddrinfo` gives it."""
-    if not allow_lan:
-        return is_public(address) and not is_this_machine(address)
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    # a cloud's own keys are served link-locally, and nothing else of interest is
-    return not (found.is_link_local or found.is_multicast or found.is_unspecified)
 
 
 async def _beginning(response: httpx.Response) -> str:

@@ -119,7 +119,8 @@ def deliver(request: HttpRequest, pk: int) -> HttpResponseRedirect:
 
 def _delivered(found: OutboxItem, what: str, user: Any) -> str:
     if what == "again":
-        return f"It goes out again to {len(destinations.again(found, actor=user))} place(s)."
+        many = len(destinations.again(found, actor=user))
+        return f"It goes out again to {'1 place' if many == 1 else f'{many} places'}."
     if what == "arrived":
         destinations.arrived(found, actor=user)
         return "It is noted that it has arrived."

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import io
 import json
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -58,6 +60,17 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         if action.nargs == 0:
             return flags
         return f"{flags} {self._format_args(action, action.dest.upper())}"
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """Lines that are given stay lines."""
+        if "\n" not in text:
+            return super()._split_lines(text, width)
+        return [part for line in text.split("\n") for part in self._hanging(line, width)]
+
+    def _hanging(self, line: str, width: int) -> list[str]:
+        """A word and, in a column of its own, what it means."""
+        column = len(line) - len(line.partition("  ")[2].lstrip())
+        return textwrap.wrap(line, width, subsequent_indent=" " * column)
 
 
 class SandukCommand(BaseCommand):
@@ -157,7 +170,7 @@ class SandukCommand(BaseCommand):
             self.print("  ".join(cells).rstrip())
 
     def print_json(self, value: Any) -> None:
-        print_line(json.dumps(value, indent=2, default=str), self.out)
+        print_line(json.dumps(value, indent=2, default=_as_text), self.out)
 
     @property
     def out(self) -> IO[str]:
@@ -170,6 +183,18 @@ class SandukCommand(BaseCommand):
             self.say(f"run {uid} had lost its process; it is ended as {outcome}")
         for trouble in done.troubles:
             self.say(trouble)
+
+
+def _as_text(value: Any) -> str:
+    """Times as ISO 8601 has them, with a T."""
+    return value.isoformat() if isinstance(value, dt.datetime) else str(value)
+
+
+def add_actions(parser: CommandParser, actions: Mapping[str, str]) -> None:
+    """A first word that says what to do, each with its own line in the help."""
+    width = max(map(len, actions)) + 2
+    told = "\n".join(f"{name:<{width}}{what}" for name, what in actions.items())
+    parser.add_argument("action", choices=tuple(actions), metavar="ACTION", help=told)
 
 
 def add_engine_flags(parser: CommandParser) -> None:

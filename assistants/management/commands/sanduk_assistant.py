@@ -10,12 +10,12 @@ from django.core.management.base import CommandParser
 
 from assistants import arriving, listing, scaffold, schedules
 from assistants.management import telling
-from assistants.management.named import one_assistant
 from assistants.memory import forgetting
 from assistants.models import Assistant, OutboxItem
+from assistants.named import one_assistant
 from runs import audit, clock
 from runs.management.numbers import whole
-from runs.management.terminal import SandukCommand, add_json_flag
+from runs.management.terminal import SandukCommand, add_actions, add_json_flag
 from runs.paths import expanded
 from runs.refusal import Refusal
 from runs.visible import visible
@@ -37,13 +37,11 @@ COLUMNS = ("NAME", "STATE", "NEXT (UTC)", "LAST (UTC)", "MAIL", "PENDING", "DIRE
 PAST = ("PLANNED (UTC)", "TRIGGER", "OUTCOME", "RUN", "REASON")
 _UNNAMED = ("list",)
 _ONLY = {"reason": ("disable",), "agent": ("new",), "provider": ("new",), "directory": ("new",),
-         "limit": ("next", "history"), "quiet": ("wake",), "purge": ("remove",)}  # fmt: skip
+         "limit": ("next", "history"), "quiet": ("wake", "new"), "purge": ("remove",)}  # fmt: skip
 
 
 class Command(SandukCommand):
-    help = "Take assistants in, look at them, put them to sleep. " + "; ".join(
-        f"{name}: {what}" for name, what in ACTIONS.items()
-    )
+    help = "Take assistants in, look at them, put them to sleep."
     examples = (
         "assistant new daily-report",
         "assistant add ./daily-report",
@@ -55,7 +53,7 @@ class Command(SandukCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION")
+        add_actions(parser, ACTIONS)
         parser.add_argument(
             "target", nargs="?", default="", metavar="NAME|DIR", help="for add a directory"
         )
@@ -75,7 +73,9 @@ class Command(SandukCommand):
         parser.add_argument(
             "--directory", default="", metavar="PATH", help="new: where to make it (./NAME)"
         )
-        parser.add_argument("-q", "--quiet", action="store_true", help="wake: say only what failed")
+        parser.add_argument(
+            "-q", "--quiet", action="store_true", help="wake, new: say only what failed"
+        )
         parser.add_argument(
             "--purge", action="store_true", help="remove: its memory's snapshots at once, too"
         )
@@ -139,7 +139,10 @@ class Command(SandukCommand):
             self.print_json({"name": name, "directory": str(place)})
         else:
             self.print(str(place))
-        self.say(f"now say in {shown}/brief.md what it does, then: sanduk assistant add {shown}")
+        if not options["quiet"]:
+            self.say(
+                f"now say in {shown}/brief.md what it does, then: sanduk assistant add {shown}"
+            )
         return 0
 
     def _list(self, **options: Any) -> int:
@@ -152,6 +155,8 @@ class Command(SandukCommand):
             return 0
         self.print_table(COLUMNS, [listing.row(each, now) for each in found])
         for each in found:
+            if each.disabled_at:
+                self.say(f"{each.name} is disabled: {visible(each.disabled_reason, limit=200)}")
             if why := arriving.unread_change(each):
                 self.say(f"{each.name}: {why}")
         for line in listing.trouble():

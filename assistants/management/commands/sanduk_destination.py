@@ -37,6 +37,7 @@ ONLY_WITH = {
     "smtp_secret": ("email",),
 }
 LONGEST_S = 86400
+SAID_MAX = 200  # characters of what a receiver answered to a test; --json has all that is kept
 
 
 class Command(SandukCommand):
@@ -97,13 +98,15 @@ class Command(SandukCommand):
             return self._list(as_json=options["json"])
         if not name:
             raise Refusal(f"destination {action} needs a NAME")
-        if options["json"]:
-            raise Refusal("--json means something with destination list only")
+        if options["json"] and action != "test":
+            raise Refusal("--json means something with destination list and test only")
         if action == "add":
             return self._add(name, options)
         if any(options[kind] for kind in KINDS):
             raise Refusal(f"destination {action} takes a NAME only")
-        return self._test(name) if action == "test" else self._remove(name)
+        if action == "test":
+            return self._test(name, as_json=options["json"])
+        return self._remove(name)
 
     def _add(self, name: str, options: dict[str, Any]) -> int:
         kind, settings = settings_from(options)
@@ -133,7 +136,7 @@ class Command(SandukCommand):
             self.say(f"{given_up} on the way there are given up: sanduk outbox --undelivered")
         return 0
 
-    def _test(self, name: str) -> int:
+    def _test(self, name: str, *, as_json: bool) -> int:
         found = destinations.named(name)
         audit.record("destination.test", f"destination:{name}")
         body = f"A test of the destination {name}: it works.\n"
@@ -142,18 +145,17 @@ class Command(SandukCommand):
             sha256=digest_of(body), body=body,
         )  # fmt: skip
         try:
-            output = send_test(found, parcel)
+            output, trouble = send_test(found, parcel), ""
         except (Failed, Doubtful) as exc:
-            self.say(f"the test did not arrive: {exc}" if isinstance(exc, Failed) else str(exc))
-            self._print_output(exc.output)
-            return 1
-        self.say(f"{name} took the test")
-        self._print_output(output)
-        return 0
-
-    def _print_output(self, output: str) -> None:
+            is_sure = isinstance(exc, Failed)
+            output, trouble = exc.output, f"the test did not arrive: {exc}" if is_sure else str(exc)
+        if as_json:
+            self.print_json({"destination": name, "trouble": trouble, "output": output})
+            return 1 if trouble else 0
+        self.say(trouble or f"{name} took the test")
         if output.strip():
-            self.print(visible(output.rstrip(), lines=True))
+            self.print(f"it said: {visible(output.strip(), limit=SAID_MAX)}")
+        return 1 if trouble else 0
 
     def _list(self, *, as_json: bool) -> int:
         rows = [_row(each) for each in Destination.objects.filter(removed_at=None)]

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from assistants.management.named import one_assistant
 from assistants.models import InboxMessage
+from assistants.named import one_assistant
 from runs.management.numbers import whole
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.visible import visible

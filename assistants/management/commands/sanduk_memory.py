@@ -9,16 +9,16 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from assistants import memory
-from assistants.management.named import one_assistant
 from assistants.memory import showing, snapshots
 from assistants.memory.capture import Captured
 from assistants.memory.comparing import compared, earlier
 from assistants.memory.differences import Difference, Texts, held
 from assistants.memory.manifest import Damaged
 from assistants.models import Assistant, MemorySnapshot, Wakeup
+from assistants.named import one_assistant
 from runs.hidden import Hiding
 from runs.management.numbers import whole
-from runs.management.terminal import SandukCommand, add_json_flag
+from runs.management.terminal import SandukCommand, add_actions, add_json_flag
 from runs.models import Run
 from runs.refusal import Refusal
 from runs.visible import visible
@@ -40,9 +40,7 @@ _ONLY = {"reason": ("accept", "reject"), "limit": ("log",), "names_only": ("diff
 
 
 class Command(SandukCommand):
-    help = "What an assistant remembers: its workspace, kept by this host. " + "; ".join(
-        f"{name}: {what}" for name, what in ACTIONS.items()
-    )
+    help = "What an assistant remembers: its workspace, kept by this host."
     examples = (
         "memory daily-report log",
         "memory daily-report report",
@@ -55,9 +53,10 @@ class Command(SandukCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", metavar="NAME", help="the assistant")
-        told = "; ".join(f"{name}: {what}" for name, what in ACTIONS.items())
-        parser.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION", help=told)
-        parser.add_argument("ids", nargs="*", metavar="ID", help="snapshots, as log numbers them")
+        add_actions(parser, ACTIONS)
+        parser.add_argument(
+            "ids", nargs="*", default=[], metavar="ID", help="snapshots, as log numbers them"
+        )
         parser.add_argument("--reason", default="", metavar="TEXT", help="accept, reject: why")
         parser.add_argument(
             "--limit", type=whole(high=10_000), metavar="N", help="log: at most N (30)"

@@ -10,6 +10,7 @@ from assistants import destinations, outbox, reminding
 from assistants import showing_items as showing
 from assistants.delivery import deliver_due
 from assistants.models import Delivery, OutboxItem
+from assistants.named import one_assistant
 from runs.management.numbers import whole
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.refusal import Refusal
@@ -54,7 +55,7 @@ class Command(SandukCommand):
             return self._show(options["item"], as_json=options["json"])
         found = outbox.items()
         if options["name"]:
-            found = found.filter(assistant=outbox.assistant_named(options["name"]))
+            found = found.filter(assistant=one_assistant(options["name"]))
         if options["deliver"]:
             if options["pending"]:
                 raise Refusal("--deliver takes what is approved; it goes without --pending")
@@ -129,6 +130,8 @@ class Command(SandukCommand):
         else:
             for each in rows:
                 self.print(f"[{each.item_id}] {showing.delivery_line(each)}")
+            if not rows:
+                self.say("nothing was due")
         waiting = found.filter(state=OutboxItem.State.PENDING).count()
         if waiting:
             self.say(f"{waiting} more wait for approval: sanduk outbox --pending")

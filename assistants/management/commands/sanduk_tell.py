@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from assistants import mailbox
-from assistants.management.named import one_assistant
+from assistants.named import one_assistant
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.refusal import Refusal
 
@@ -35,6 +35,10 @@ class Command(SandukCommand):
 
     def act(self, **options: Any) -> int:
         assistant = one_assistant(options["name"])
+        if "-" in options["text"] and len(options["text"]) > 1:
+            raise Refusal(
+                "- reads the message from standard input, and stands alone; quote the text"
+            )
         text = " ".join(options["text"])
         if options["text"] == ["-"]:
             text = _standard_input()

@@ -9,8 +9,8 @@ from django.core.management.base import CommandParser
 
 from assistants.foreground import Foreground
 from assistants.management import telling
-from assistants.management.named import one_assistant
 from assistants.models import Wakeup
+from assistants.named import one_assistant
 from assistants.ticking import wake_by_hand
 from runs.audit import account
 from runs.management.terminal import SandukCommand, add_json_flag

@@ -8,14 +8,12 @@ from django.core.management.base import CommandParser
 
 from assistants.management import telling
 from assistants.management.commands.sanduk_wakeup import told_to_stop
-from assistants.management.named import one_assistant
-from assistants.models import Wakeup
+from assistants.named import one_assistant
 from assistants.ticking import wake_by_hand
 from assistants.wakeups import wake
 from runs.audit import account
 from runs.console import Terminal
 from runs.management.terminal import SandukCommand, add_json_flag
-from runs.refusal import Refusal
 
 
 class Command(SandukCommand):
@@ -34,8 +32,6 @@ class Command(SandukCommand):
 def wake_here(command: SandukCommand, name: str, *, quiet: bool, as_json: bool) -> int:
     """Wake it in this process, and tell how that ended. Raises Refusal."""
     assistant = one_assistant(name)
-    if assistant.wakeups.filter(state=Wakeup.State.RUNNING).exists():
-        raise Refusal(f"assistant {name} is awake already; sanduk assistant history {name}")
     asked = wake_by_hand(assistant, asked_by=account())
     told_to_stop()
     wakeup = wake(asked.pk, Terminal(quiet=quiet, trace_to_stderr=as_json))

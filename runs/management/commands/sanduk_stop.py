@@ -29,7 +29,7 @@ class Command(SandukCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "runs", nargs="*", metavar="RUN", help="ids, or the first letters of one"
+            "runs", nargs="*", default=[], metavar="RUN", help="ids, or the first letters of one"
         )
         parser.add_argument(
             "--no-wait", action="store_true", help="ask, and do not wait for the end"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from django.core.management import load_command_class
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -282,3 +284,46 @@ def test_remove_says_that_snapshots_stay_and_purge_removes_them_now_or_later(san
     again = snapshots.store_of(arriving.add(directory()).assistant).root
     assert sanduk("assistant", "remove", "daily", "--purge", "--json")["purged"] is True
     assert not again.exists()
+
+
+def test_one_that_is_awake_is_woken_by_nobody_and_no_row_is_left(sanduk, directory):
+    one = arriving.add(directory()).assistant
+    make_wakeup(one, state="running")
+
+    for words in (("tick", "--name", "daily"), ("wake", "daily"), ("assistant", "wake", "daily")):
+        with pytest.raises(Refusal, match="daily is awake already; sanduk assistant history daily"):
+            sanduk(*words)
+    assert one.wakeups.count() == 1
+
+
+def test_list_says_why_one_is_disabled(sanduk, directory):
+    arriving.add(directory())
+    sanduk("assistant", "disable", "daily", "--reason", "on holiday")
+    sanduk("assistant", "list")
+
+    assert "daily is disabled: on holiday" in sanduk.err
+
+
+def test_new_may_be_quiet(sanduk, tmp_path):
+    sanduk("assistant", "new", "one", "--directory", str(tmp_path / "one"), "-q")
+    assert sanduk.err == ""
+
+
+def test_times_in_json_are_iso_8601(sanduk, directory):
+    arriving.add(directory())
+    [row] = sanduk("assistant", "list", "--json")
+    [slot, *_] = sanduk("assistant", "next", "daily", "--json")
+
+    for text in (row["next_at"], slot["planned_at"], row["schedules"][0]["anchor_at"]):
+        assert dt.datetime.fromisoformat(text).utcoffset() == dt.timedelta(0)
+        assert text[10] == "T"
+
+
+@pytest.mark.parametrize("name", ["assistant", "memory"])
+def test_the_help_lists_each_action_in_a_line(name):
+    command = load_command_class("assistants", f"sanduk_{name}")
+    told = command.create_parser("sanduk", f"sanduk_{name}").format_help()
+    module = sys.modules[type(command).__module__]
+
+    for action, meaning in module.ACTIONS.items():
+        assert re.search(rf"^ +(ACTION +)?{action} +{meaning.split()[0]}", told, re.MULTILINE)

@@ -74,8 +74,8 @@ def test_the_same_source_id_at_the_same_moment_arrives_once():
         (" \n", "is empty"),
         ("a\0b", "NUL"),
         ("\udc80", "not UTF-8"),
-        ("x" * 65537, "at most 65,536"),
-        ("ü" * 40000, "80,000 bytes"),
+        ("x" * 65537, "more than 65,536 bytes"),
+        ("ü" * 40000, "more than 65,536 bytes"),
     ],
 )
 def test_what_is_no_message_is_refused(text, said):
@@ -146,3 +146,11 @@ def test_a_message_is_taken_back_until_it_was_read(sanduk):
     assert "already" in sanduk.err
     assert "no message 999" in sanduk.err
     assert AuditEvent.objects.get().action == "inbox.withdraw"
+
+
+def test_a_dash_beside_other_words_is_refused(sanduk):
+    make_assistant("daily")
+
+    with pytest.raises(Refusal, match="stands alone"):
+        sanduk("tell", "daily", "-", "foo")
+    assert not InboxMessage.objects.exists()

@@ -199,7 +199,28 @@ def test_a_test_that_fails_says_what_was_said(capsys):
     assert act("destination", "test", "odd") == 1
     told = capsys.readouterr()
     assert "it exited with 3" in told.err
-    assert told.out == "no such queue\n"
+    assert told.out == "it said: no such queue\n"
+
+
+def test_what_a_receiver_says_to_a_test_is_one_line_and_whole_as_json(capsys):
+    act("destination", "add", "wordy", "--command", "seq 1 1000")
+    capsys.readouterr()
+
+    assert act("destination", "test", "wordy") == 0
+    [line] = capsys.readouterr().out.splitlines()
+    assert len(line) < 220
+    assert act("destination", "test", "wordy", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["trouble"], told["output"].split()[-1]) == ("", "1000")
+    act("destination", "add", "wordy", "--command", "false")
+    capsys.readouterr()
+    assert act("destination", "test", "wordy", "--json") == 1
+    assert "it exited with 1" in json.loads(capsys.readouterr().out)["trouble"]
+
+
+def test_deliver_by_hand_says_when_there_was_nothing(capsys):
+    assert act("outbox", "--deliver", "cat") == 0
+    assert "nothing was due" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -209,3 +209,44 @@ def test_what_is_no_url_to_post_to_is_refused(url):
         WebhookSettings(url=url).check()
     with pytest.raises(Failed):
         post(url)
+
+
+@pytest.mark.parametrize(
+    ("host", "lan"),
+    [
+        ("127.0.0.1", True), ("10.0.0.1", True), ("[::1]", True), ("0x7f.1", True),
+        ("2130706433", True), ("169.254.169.254", False), ("2852039166", False),
+        ("[::ffff:169.254.169.254]", False), ("[fe80::1]", False), ("0", False),
+        ("224.0.0.1", False),
+    ],
+)  # fmt: skip
+def test_an_address_that_is_not_public_is_refused_when_it_is_added(host, lan):
+    settings = WebhookSettings(url=f"http://{host}:8080/hook")
+    with pytest.raises(Refusal, match="the host of the URL is an address that is not public") as no:
+        settings.check()
+    assert ("--allow-lan" in str(no.value)) is lan
+
+    open_ones = WebhookSettings(url=settings.url, allow_lan=True)
+    if lan:
+        open_ones.check()
+    else:
+        with pytest.raises(Refusal, match="no flag admits it"):
+            open_ones.check()
+
+
+def test_an_address_in_a_secret_url_is_refused_by_the_secrets_name():
+    credentials.store("HOOK", "https://169.254.169.254/path-that-is-secret")
+
+    with pytest.raises(Refusal, match="the host of HOOK is an address") as refused:
+        WebhookSettings(url_secret="HOOK").check()
+    assert "169" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["https://example.com/x", "https://1.1.1.1/x"])
+def test_names_and_public_addresses_are_taken(url):
+    WebhookSettings(url=url).check()
+
+
+def test_a_literal_address_is_named_once(receiver):
+    with pytest.raises(Failed, match=r"^127\.0\.0\.1 is not public; --allow-lan"):
+        webhook.send(parcel(), WebhookSettings(url=receiver.url), 10)
