@@ -56,9 +56,10 @@ test-browser: env ## the tests that drive the site in a Chromium
 	@scripts/browser-up
 	$(PYTEST) -m "browser and not live"
 
-test-slow: env ## an assistant on its worker for half an hour, the worker killed twice
+test-slow: env ## assistants on their worker for half an hour and an hour of a steered clock
 	@scripts/engine-up
-	SANDUK_TEST_MINUTES=30 $(PYTEST) tests/engine/test_assistant_for_minutes.py
+	SANDUK_TEST_MINUTES=30 SANDUK_TEST_STEPS=60 $(PYTEST) \
+		tests/engine/test_assistant_for_minutes.py tests/engine/test_steered_hour.py
 
 test-live: env ## the tests that ask real models; each says which variable it waits for
 	$(PYTEST) -m live tests/live
