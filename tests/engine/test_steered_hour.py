@@ -1,6 +1,7 @@
 """A steered clock with two workers, `serve` and `tick` after `tick`, all at once.
 
-SANDUK_TEST_STEPS says for how many of its minutes; twenty unless it is set, an hour in `make test-slow`.
+SANDUK_TEST_STEPS says for how many of its minutes; twenty unless it is set, in `make test-slow`
+an hour.
 """
 
 from __future__ import annotations
