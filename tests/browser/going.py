@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.engine.running import Installation, installed
 from tests.processes import Processes, environment
-from tests.site.going_site import site_up
+from tests.site.going_site import Site, site_up
 
 ADMIN, PASSWORD = "ada", "correct horse 4711"
 
@@ -22,12 +22,14 @@ class GoingSite:
     link: the one-time link that makes the first administrator; "" when there is one.
     rows: calls functions of `tests.browser.rows` in a process on the site's database.
     installation: the engine's side; None where no container starts.
+    up: its processes; None where the installation has them.
     """
 
     url: str
     link: str
     rows: Processes
     installation: Installation | None = None
+    up: Site | None = None
 
 
 @contextlib.contextmanager
@@ -40,7 +42,7 @@ def going_site(ground: Path) -> Iterator[GoingSite]:
         "SANDUK_MIN_FREE_MB": "0",
     }
     with site_up(home, "--no-worker", **more) as up, rows_of(home) as rows:
-        yield GoingSite(f"http://127.0.0.1:{up.port}", "", rows)
+        yield GoingSite(f"http://127.0.0.1:{up.port}", "", rows, up=up)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.auth import get_user_model
+from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client
 
 from assistants import destinations, outbox
@@ -13,6 +14,7 @@ from runs import audit, clock
 from runs import four_eyes as people
 from runs.models import Decision, Run, RunEvent
 from sanduk_site import links, roles
+from sanduk_site.sessions import FRESH_KEY
 from tests.browser import scene, story
 from tests.browser.going import PASSWORD
 from tests.factories import make_assistant, make_run, make_wakeup
@@ -109,3 +111,16 @@ def decisions_on(item: int) -> list[str]:
     """Who has decided on it, in order."""
     found = Decision.objects.filter(subject=f"outbox:{item}").order_by("pk")
     return list(found.values_list("actor__username", flat=True))
+
+
+def is_at_rest(assistant: str) -> bool:
+    """Whether every wakeup of it has ended."""
+    found = Assistant.objects.get(name=assistant)
+    return not found.wakeups.exclude(state="ended").exists()
+
+
+def grow_stale(key: str) -> None:
+    """Let the password of a session have been given long ago."""
+    session = SessionStore(key)
+    session[FRESH_KEY] = 0.0
+    session.save()

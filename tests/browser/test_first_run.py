@@ -108,11 +108,19 @@ def test_an_assistant_is_told_woken_and_its_memory_restored(site: GoingSite, vis
     visitor.says("It is told")
     page.get_by_role("button", name="Wake now").click()
     visitor.says("The worker wakes it")
+    eventually(lambda: site.rows.one("is_at_rest", "sample"), 60)
+    page.reload()
+    page.get_by_text("Read lately").click()
+    visitor.says("look at the garden")
 
+    assert site.installation is not None
+    workspace = site.installation.ground / "home-sample" / "workspace"
+    (workspace / "scribble.txt").write_text("nobody asked for this")
     page.get_by_role("table").filter(has_text="Digest").get_by_role("link").last.click()
     page.get_by_role("button", name="Restore").click()
 
     visitor.says("The workspace holds snapshot")
+    assert not (workspace / "scribble.txt").exists()
 
 
 class Live:

@@ -107,7 +107,7 @@ class Visitor:
         return page
 
     def let_in(self, name: str) -> Visitor:
-        """Signed in without the form, as an hour ago."""
+        """Signed in without the form."""
         key = self.site.rows.one("session_of", name)
         cookie: Any = {"name": "sanduk_session", "value": key, "url": self.site.url}
         self.context.add_cookies([cookie])

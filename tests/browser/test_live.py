@@ -1,0 +1,79 @@
+"""What keeps up by itself: the trace of a run, also over a restart, and the count of what waits."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.going import ADMIN, GoingSite
+from tests.browser.visitor import Visitor, Visits
+
+pytestmark = pytest.mark.browser
+
+
+def following(visitor: Visitor, uid: str) -> Page:
+    page = visitor.open(f"/runs/{uid}/")
+    expect(page.locator("[data-state]")).to_have_text("Live")
+    return page
+
+
+def lines(page: Page) -> list[str]:
+    return page.get_by_role("list", name="Trace").locator("span.sk-text").all_inner_texts()
+
+
+def test_everybody_who_watches_sees_a_new_line(site: GoingSite, visits: Visits):
+    uid = site.rows.one("run", 3, "running")
+    pages = [following(visits(site, name=ADMIN), uid) for _ in range(2)]
+
+    site.rows.one("say_more", uid, "for all to see")
+
+    for page in pages:
+        expect(page.get_by_role("list", name="Trace")).to_contain_text("for all to see")
+
+
+def test_a_paused_trace_holds_new_lines_until_it_follows_again(site: GoingSite, visits: Visits):
+    uid = site.rows.one("run", 3, "running")
+    page = following(visits(site, name=ADMIN), uid)
+    page.get_by_role("button", name="Pause").click()
+
+    site.rows.one("say_more", uid, "later")
+
+    expect(page.locator("[data-state]")).to_have_text("Paused, 1 new")
+    assert "later" not in lines(page)
+    page.get_by_role("button", name="Follow").click()
+    assert lines(page)[-1] == "later"
+
+
+def test_a_trace_goes_on_where_it_was_when_the_site_was_restarted(site: GoingSite, visits: Visits):
+    assert site.up is not None
+    uid = site.rows.one("run", 3, "running")
+    visitor = visits(site, name=ADMIN)
+    page = following(visitor, uid)
+    site.rows.one("say_more", uid, "before")
+    expect(page.get_by_role("list", name="Trace")).to_contain_text("before")
+
+    os.kill(site.up.children()["web"], signal.SIGKILL)
+    site.rows.one("say_more", uid, "meanwhile")
+
+    expect(page.get_by_role("list", name="Trace")).to_contain_text("meanwhile", timeout=40_000)
+    assert lines(page) == ["line 1", "line 2", "line 3", "before", "meanwhile"]
+    # the cut connection is told on the console, and nothing else is
+    visitor.wrongs = [wrong for wrong in visitor.wrongs if "net::ERR_" not in wrong]
+
+
+def test_the_count_in_title_and_navigation_keeps_up(site: GoingSite, visits: Visits):
+    visitor = visits(site, name=ADMIN)
+    visitor.page.clock.install()
+    page = visitor.open("/")
+    found = re.match(r"\((\d+)\) ", page.title())
+    before = int(found[1]) if found else 0
+
+    site.rows.one("item", "# One more")
+    page.clock.fast_forward(16_000)
+
+    expect(page).to_have_title(re.compile(rf"^\({before + 1}\) Home"))
+    expect(page.locator("[data-waiting]")).to_have_text(str(before + 1))
