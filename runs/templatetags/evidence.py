@@ -118,6 +118,12 @@ def at(moment: dt.datetime | None, form: str = "%H:%M:%S") -> SafeString | str:
     return "-" if moment is None else _time(moment, moment.astimezone(dt.UTC).strftime(form))
 
 
+@register.filter
+def utc(moment: dt.datetime, form: str = "%Y-%m-%d %H:%M") -> str:
+    """A moment as text in UTC, whatever zone the site is in; for attributes."""
+    return moment.astimezone(dt.UTC).strftime(form)
+
+
 def relative(moment: dt.datetime, now: dt.datetime) -> str:
     seconds = (now - moment).total_seconds()
     size = abs(seconds)

@@ -26,6 +26,10 @@ SAME = [
     "assistants/sending/test_ledger.py",
     "assistants/test_ticking.py",
     "assistants/test_transitions.py",
+    "site/test_live_trace.py",
+    "site/test_pages_acting.py",
+    "site/test_pages_gate.py",
+    "site/test_pages_home.py",
 ]
 PLUGIN = ["-p", "tests.postgres.emptying"]
 ONLY_SQLITE = 2  # of them: those about SQLite's own lock

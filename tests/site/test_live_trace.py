@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import connections
 from django.test import AsyncClient
 from django.urls import reverse
 
@@ -58,6 +59,8 @@ async def rest() -> None:
     if (looking := live.hub()._task) is not None:
         await asyncio.wait_for(looking, 5)
     assert live.hub()._thread is None
+    # the thread of these tests' own rows has a connection, too
+    await sync_to_async(connections.close_all)()
 
 
 async def test_an_ended_run_is_told_whole_and_the_stream_ends():

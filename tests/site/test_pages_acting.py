@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 
 import pytest
@@ -10,7 +11,7 @@ from django.urls import reverse
 
 from assistants import memory
 from assistants.models import InboxMessage, MemorySnapshot, Wakeup
-from runs.models import AuditEvent, Decision, Run
+from runs.models import AuditEvent, Decision, Run, RunEvent
 from tests.accounts import ORDINARY
 from tests.factories import make_assistant, make_run, make_schedule, make_wakeup
 from tests.site.pages import somebody
@@ -150,6 +151,18 @@ def test_an_assistants_page_shows_the_next_five_fires_and_the_outcomes(client):
     shown = page.content.decode()
     assert reverse("run", args=[run.uid]) in shown
     assert "the gate said no" in shown
+
+
+def test_times_are_in_utc_whatever_zone_the_site_is_in(client, settings):
+    settings.TIME_ZONE = "Asia/Tokyo"
+    noon = dt.datetime(2026, 3, 9, 12, 34, 56, tzinfo=dt.UTC)
+    run = make_run(state="ended", created_at=noon, started_at=noon, ended_at=noon)
+    RunEvent.objects.create(run=run, sequence=1, at=noon, kind="text", text="hello")
+    make_wakeup(make_assistant("daily"), state="ended", run=run, planned_at=noon)
+    for address in (reverse("run", args=[run.uid]), reverse("assistant", args=["daily"])):
+        shown = client.get(address).content.decode()
+        assert "12:34" in shown, address
+        assert "21:34" not in shown, address
 
 
 @pytest.fixture
