@@ -58,7 +58,7 @@ def add(directory: Path) -> Added:
     Raises Refusal when anything in it is wrong, or its name is another directory's.
     """
     arrival = assistant_toml.read(directory, now=clock.now())
-    notes = (*arrival.notes, *check_whole(arrival))
+    notes = (*arrival.notes, *placing.people_missing(arrival.config), *check_whole(arrival))
     for _ in range(_TRIES):
         try:
             with transaction.atomic():

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import re
 
+from django.contrib.auth import get_user_model
+
 from assistants import reach
 from assistants.assistant_toml import Arrival
+from assistants.config import Config
+from assistants.models import OutboxItem
 from runs.refusal import Refusal
 
+_RIGHTS = "django.contrib.auth.backends.ModelBackend"
 # the keys that are given to `sanduk run` as flags
 _FLAGS = {
     "--mount": "mounts",
@@ -49,6 +54,25 @@ def check_places(arrival: Arrival) -> None:
         raise arrival.wrong(key, why) from None
     reach.check_out_of_reach(
         f"assistant {arrival.name}", [arrival.directory], but=str(arrival.directory)
+    )
+
+
+def people_missing(config: Config) -> tuple[str, ...]:
+    """What to do first where fewer people may approve than its items need; () for nothing."""
+    needed = config.approvals + (1 if config.exclude_author else 0)
+    if not config.hold or needed == 1:
+        return ()
+    people = get_user_model().objects.with_perm(
+        f"{OutboxItem._meta.app_label}.decide_outboxitem", backend=_RIGHTS
+    )
+    count = people.count()
+    if count >= needed:
+        return ()
+    besides = ", one of them not its author," if config.exclude_author else ""
+    return (
+        f"its items need {config.approvals} to approve{besides} and {count} of {needed} site users "
+        "may: sanduk user add NAME approver; then what an account of this host decides counts "
+        "after: sanduk user map ACCOUNT NAME",
     )
 
 

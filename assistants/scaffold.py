@@ -13,6 +13,7 @@ from assistants.models.assistant import NAME
 from runs.refusal import Refusal
 from runs.workspace import UNPRIVILEGED
 
+REHEARSAL = "rehearsal"
 _TOML = """\
 # What each key means, and what there is more: docs/assistants.md
 name = "{name}"
@@ -31,6 +32,12 @@ timeout = "15m"
 approval = true          # what it wants to say waits for a person: sanduk outbox
 memory_review = true     # so does what it remembers: sanduk memory {name} diff
 # destinations = ["…"]   # where approved items go: sanduk destination add
+"""
+# the scripted model reads no prose: this is what it does, so that each wakeup leaves something
+_REHEARSED = """\
+rehearsal: command date -u >> notes.md; (echo "# My notes"; cat notes.md) > REPORT.md
+The line above is for the rehearsal model alone; delete both when a real one reads this.
+
 """
 _BRIEF = """\
 Read the messages below, if there are any, and what you kept in this directory. Work on what they
@@ -59,7 +66,8 @@ def new(name: str, directory: Path, *, agent: str, provider: str, zone: str) -> 
     try:
         toml = _TOML.format(name=name, agent=agent, provider=provider, zone=zone)
         (directory / FILE).write_text(toml, encoding="utf-8")
-        (directory / "brief.md").write_text(_BRIEF, encoding="utf-8")
+        brief = (_REHEARSED if provider == REHEARSAL else "") + _BRIEF
+        (directory / "brief.md").write_text(brief, encoding="utf-8")
         (directory / "reports").mkdir()
         workspace = directory / "workspace"
         workspace.mkdir()

@@ -16,7 +16,7 @@ def line(wakeup: Wakeup) -> str:
     """One line. What agents and gates wrote is made visible by whoever prints it."""
     run = f" (run {wakeup.run.uid})" if wakeup.run else ""
     if wakeup.state == Wakeup.State.WAITING:
-        return f"{wakeup.assistant.name}: another wakeup of it was faster; this one waits"
+        return f"{wakeup.assistant.name}: not woken yet; the wakeup waits"
     if wakeup.state != Wakeup.State.ENDED:
         return f"{wakeup.assistant.name}: its process ended, and the wakeup is {wakeup.state}{run}"
     why = f": {visible(wakeup.reason, limit=REASON)}" if wakeup.reason else ""

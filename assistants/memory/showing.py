@@ -38,7 +38,8 @@ def facts(snapshot: MemorySnapshot) -> Iterator[str]:
     wakeup = f" wakeup {snapshot.wakeup_id}" if snapshot.wakeup_id else ""
     moment = snapshot.moment.replace("_", " ")
     yield f"snapshot {snapshot.pk}, {moment}{wakeup}, {snapshot.taken_at:%Y-%m-%d %H:%M:%S} UTC"
-    yield f"{snapshot.files:,} files, {size(snapshot.size_bytes)}, digest {snapshot.digest}"
+    files = "1 file" if snapshot.files == 1 else f"{snapshot.files:,} files"
+    yield f"{files}, {size(snapshot.size_bytes)}, digest {snapshot.digest}"
     review = snapshot.review.replace("_", " ")
     if snapshot.reviewed_at:
         review += (

@@ -222,7 +222,7 @@ class Command(SandukCommand):
     ) -> None:
         begin = f"snapshot {old.pk}" if old else "nothing"
         end = NOW if isinstance(new, Captured) else f"snapshot {new.pk}"
-        self.print(f"memory from {begin} to {end}: {len(found):,} differences")
+        self.print(f"memory from {begin} to {end}: {_many(len(found), 'difference')}")
         texts = Texts(snapshots.store_of(assistant), self._hiding)
         for difference in found:
             self.print(texts.head(difference))
@@ -234,6 +234,10 @@ class Command(SandukCommand):
                 self.print(line)
             if new.review == MemorySnapshot.Review.WAITING:
                 self.say(f"it waits: sanduk memory {assistant.name} accept|reject {new.pk}")
+
+
+def _many(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _without_keys(value: Any, hiding: Hiding) -> Any:

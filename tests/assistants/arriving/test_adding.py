@@ -6,6 +6,7 @@ import datetime as dt
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 
 from assistants import arriving
@@ -318,3 +319,22 @@ def test_a_changed_or_missing_file_is_noticed(directory):
     assert f"sanduk assistant add {place}" in arriving.unread_change(assistant)
     (place / "assistant.toml").unlink()
     assert "is not there" in arriving.unread_change(assistant)
+
+
+@pytest.mark.parametrize(
+    ("toml", "needed"), [("approvals = 2", 2), ("exclude_author = true", 2),
+                         ("approvals = 2\nexclude_author = true", 3)]
+)  # fmt: skip
+def test_too_few_people_for_its_items_are_told_with_the_command(directory, toml, needed):
+    added = arriving.add(directory(toml=f"{HOLDING}{toml}\n"))
+    [note] = added.notes
+    assert f"0 of {needed} site users may: sanduk user add NAME approver" in note
+    assert "sanduk user map ACCOUNT NAME" in note
+
+    for number in range(needed):
+        User.objects.create(username=f"person-{number}", is_superuser=True)
+    assert arriving.add(directory(toml=f"{HOLDING}{toml}\n")).notes == ()
+
+
+def test_one_approval_needs_no_site_user(directory):
+    assert arriving.add(directory()).notes == ()

@@ -327,3 +327,20 @@ def test_the_help_lists_each_action_in_a_line(name):
 
     for action, meaning in module.ACTIONS.items():
         assert re.search(rf"^ +(ACTION +)?{action} +{meaning.split()[0]}", told, re.MULTILINE)
+
+
+def test_a_first_one_with_the_rehearsal_model_leaves_something_to_look_at(sanduk, tmp_path):
+    for provider in ("rehearsal", "openai"):
+        place = tmp_path / provider
+        words = ("--agent", "pi", "--provider", provider, "--directory", str(place))
+        sanduk("assistant", "new", provider, *words)
+    first, *rest = (tmp_path / "rehearsal" / "brief.md").read_text().splitlines()
+    assert "rehearsal:" not in (tmp_path / "openai" / "brief.md").read_text()
+    assert "Read the messages below" in "\n".join(rest)
+    directive, _, command = first.partition(" command ")
+    assert directive == "rehearsal:"
+
+    for _ in range(2):
+        subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True, timeout=20)
+    assert len((tmp_path / "notes.md").read_text().splitlines()) == 2
+    assert (tmp_path / "REPORT.md").read_text().startswith("# My notes\n")
