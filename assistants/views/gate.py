@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_POST, require_safe
 
-from assistants import deciding, destinations, excerpts, outbox, showing_items
+from assistants import deciding, destinations, excerpts, outbox, showing_items, working
 from assistants.models import OutboxItem
 from assistants.outbox import Person, Standing
 from assistants.sending_back import send_back
@@ -104,7 +104,11 @@ def _decided(request: HttpRequest, found: OutboxItem, verdict: str, reason: str)
         raise Refusal("a rejection needs a reason: the assistant's owner will ask")
     if verdict == Decision.Verdict.APPROVE and found.secrets_found and not reason:
         raise Refusal("letting a possible secret pass needs a reason")
-    return outbox.decide(found.pk, Decision.Verdict(verdict), person, expect=digest, reason=reason)
+    given = Decision.Verdict(verdict)
+    standing = outbox.decide(found.pk, given, person, expect=digest, reason=reason)
+    if standing.item.state == OutboxItem.State.APPROVED:
+        working.send_soon()
+    return standing
 
 
 @require_POST

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from assistants.models import Delivery, Destination, InboxMessage
-from runs import clock, four_eyes
+from runs import clock, four_eyes, queue
 from runs.models import AuditEvent, Decision
 from tests.factories import make_assistant, make_run
 from tests.site.pages import make_item, somebody
@@ -55,6 +55,19 @@ def test_approving_is_written_down_with_who_what_and_how(client, item, ada):
     decision = Decision.objects.get()
     assert (decision.actor, decision.digest, decision.via) == (ada, item.sha256, "web")
     assert Delivery.objects.filter(item=item, destination=place).exists()
+
+
+def test_only_the_last_approval_has_a_worker_send_it_at_once(client, item):
+    item.approvals = 2
+    item.save()
+    decide(client, item, "approve")
+    assert queue.waiting(queue.CONTROL) == 0
+
+    client.force_login(somebody("ben", "approver"))
+    decide(client, item, "approve")
+
+    assert item.state == "approved"
+    assert queue.waiting(queue.CONTROL) == 1
 
 
 def test_an_item_that_is_not_what_was_read_stays_and_the_page_says_so(client, item):
