@@ -1,6 +1,6 @@
 """A steered clock with two workers, `serve` and `tick` after `tick`, all at once.
 
-SANDUK_TEST_STEPS says for how many of its minutes; twenty unless it is set, in `make test-slow`
+SANDUK_TEST_STEPS says for how many of its minutes; thirty unless it is set, in `make test-slow`
 an hour.
 """
 
@@ -25,7 +25,7 @@ from tests.engine.running import Going, Installation, eventually
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 EVERY_MIN = {"ten": 10, "also-ten": 10, "fifteen": 15, "twenty": 20}
-STEP_S, STEPS = 60, int(os.environ.get("SANDUK_TEST_STEPS", "20"))
+STEP_S, STEPS = 60, int(os.environ.get("SANDUK_TEST_STEPS", "30"))
 NEVER = dt.datetime.min.replace(tzinfo=dt.UTC)
 STEP_LIMIT_S = 120  # for what is due then, on a busy machine
 
@@ -126,7 +126,7 @@ def slots_are_whole(home: Home) -> None:
         assert {(row["trigger"], row["outcome"]) for row in rows} == {("schedule", "succeeded")}
         slots = sorted(dt.datetime.fromisoformat(row["planned_at"]) for row in rows)
         apart = {later - earlier for earlier, later in pairwise(slots)}
-        assert apart == {dt.timedelta(minutes=minutes)}
+        assert apart <= {dt.timedelta(minutes=minutes)}
 
 
 def nothing_is_doubled(home: Home, asked: int) -> None:
