@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from assistants import memory
 from assistants.config import Config
@@ -17,27 +17,9 @@ from runs import audit, clock, four_eyes, secret_scan
 from runs.approval import ApprovalPolicy
 from runs.models import AuditEvent, Decision, TerminalAccount
 from runs.refusal import Refusal
+from runs.verdicts import POLICY, Person, approvers, is_expected, write_down
 
-POLICY = "policy"
 ASKED = "wakeup.ask"  # in the audit: which site user asked for a wakeup
-DIGEST_MIN = 12  # characters of `--expect`: enough that none can be made up to fit
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    """Who decides: a site user, or an OS account at a terminal that may be mapped to one."""
-
-    user: Any = None
-    account: str = ""
-    via: str = "terminal"
-
-    @property
-    def name(self) -> str:
-        return self.user.get_username() if self.user is not None else self.account
-
-    @property
-    def user_id(self) -> int | None:
-        return self.user.pk if self.user is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +206,7 @@ def _check_open(item: OutboxItem) -> None:
 def _check_read(item: OutboxItem, expect: str | None) -> None:
     if digest_of(item.body) != item.sha256:
         raise Refusal(f"item {item.pk} is not what the wakeup wrote: its digest does not fit")
-    if expect is None:
-        return
-    if len(expect) < DIGEST_MIN or not item.sha256.startswith(expect.lower()):
+    if expect is not None and not is_expected(item.sha256, expect):
         raise Refusal(
             f"item {item.pk} has the digest {item.sha256}, not {expect}; read it again: "
             f"sanduk outbox show {item.pk}"
@@ -260,21 +240,7 @@ def _policy_of(item: OutboxItem) -> ApprovalPolicy:
 
 def _write_down(item: OutboxItem, verdict: Decision.Verdict, person: Person, reason: str) -> None:
     """Keep a decision. Raises Refusal when this person has decided on this content before."""
-    theirs = {"actor": person.user, "account": "" if person.user is not None else person.account}
-    given = {"subject": subject_of(item), "digest": item.sha256}
-    again = Refusal(f"{person.name} has decided on item {item.pk} already")
-    if Decision.objects.filter(**given, **theirs).exists():
-        raise again
-    try:
-        with transaction.atomic():
-            Decision.objects.create(
-                **given, **theirs, verdict=verdict, reason=reason, via=person.via
-            )
-    except IntegrityError:
-        raise again from None
-    record = audit.record_policy if person.via == POLICY else audit.record
-    who = {"actor": person.user} if person.user is not None else {}
-    record(f"outbox.{verdict}", subject_of(item), **who, sha256=item.sha256, reason=reason)
+    write_down(subject_of(item), item.sha256, verdict, person, reason, what=f"item {item.pk}")
 
 
 def _settle(item: OutboxItem, state: str, by: str, reason: str) -> None:
@@ -285,21 +251,12 @@ def _settle(item: OutboxItem, state: str, by: str, reason: str) -> None:
         open_deliveries(item)
 
 
-def _counting(decisions: Iterable[Decision], item: OutboxItem) -> dict[Any, str]:
-    """The people whose approvals of this content are there, with their names."""
-    return {
-        each.actor_id or each.account: each.actor.get_username() if each.actor else each.account
-        for each in decisions
-        if each.digest == item.sha256 and each.verdict == Decision.Verdict.APPROVE
-    }
-
-
 def _approvals(decisions: Iterable[Decision], item: OutboxItem) -> int:
-    return len(_counting(decisions, item))
+    return len(approvers(decisions, item.sha256))
 
 
 def _names(decisions: Iterable[Decision], item: OutboxItem) -> str:
-    return ", ".join(sorted(_counting(decisions, item).values()))
+    return ", ".join(sorted(approvers(decisions, item.sha256).values()))
 
 
 def items() -> Any:

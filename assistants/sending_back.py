@@ -6,9 +6,10 @@ from django.db import transaction
 
 from assistants import mailbox
 from assistants.models import OutboxItem
-from assistants.outbox import Person, Standing, decide
+from assistants.outbox import Standing, decide
 from runs.models import Decision
 from runs.refusal import Refusal
+from runs.verdicts import Person
 
 
 def send_back(pk: int, person: Person, *, expect: str, note: str) -> Standing:

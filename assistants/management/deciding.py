@@ -14,6 +14,7 @@ from runs.management.terminal import REFUSED, SandukCommand, add_json_flag
 from runs.models import Decision
 from runs.models.people import user_of
 from runs.refusal import Refusal
+from runs.verdicts import Person
 from runs.visible import visible
 
 
@@ -24,10 +25,10 @@ def add_decision_flags(parser: CommandParser, *, reason: str) -> None:
     add_json_flag(parser)
 
 
-def here() -> outbox.Person:
+def here() -> Person:
     """Whoever sits at this terminal."""
     account = audit.account()
-    return outbox.Person(user=user_of(account), account=account)
+    return Person(user=user_of(account), account=account)
 
 
 def decide_each(

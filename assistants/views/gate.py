@@ -13,12 +13,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from assistants import deciding, destinations, excerpts, outbox, showing_items, working
 from assistants.models import OutboxItem
-from assistants.outbox import Person, Standing
+from assistants.outbox import Standing
 from assistants.sending_back import send_back
 from runs import clock, markdown
 from runs.models import Decision
 from runs.pages import attempt, for_those_who_may, page
 from runs.refusal import Refusal
+from runs.verdicts import Person
 
 PER_PAGE = 50
 SHOWS = {

@@ -21,7 +21,7 @@ class TestRunQuerySet(models.QuerySet["TestRun"]):
         open_ = self.filter(pk=pk, outcome="")
         return bool(open_.update(outcome=outcome, ended_at=clock.now(), **facts))
 
-    def latest(self, digest: str, command: str) -> TestRun | None:
+    def last_of(self, digest: str, command: str) -> TestRun | None:
         """The last ended one of this exact content with this exact command."""
         ended = self.filter(digest=digest, command=command).exclude(outcome="")
         return ended.order_by("-ended_at", "-pk").first()

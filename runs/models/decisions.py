@@ -26,10 +26,13 @@ class AppendOnlyQuerySet(models.QuerySet[Any]):
         raise TypeError(f"a {self.model._meta.verbose_name} is never deleted")
 
 
+AppendOnlyManager = models.Manager.from_queryset(AppendOnlyQuerySet)
+
+
 class AppendOnly(models.Model):
     """A row that is written once. There is no way to change or delete one through the ORM."""
 
-    objects = AppendOnlyQuerySet.as_manager()
+    objects = AppendOnlyManager()
 
     class Meta:
         abstract = True

@@ -12,10 +12,10 @@ from assistants import budgets, mailbox, outbox, ticking
 from assistants.config import Config
 from assistants.delivery.sending import settle
 from assistants.models import Assistant, Delivery, Destination, OutboxItem, Wakeup
-from assistants.outbox import Person
 from runs import audit, clock, home, lease, lifecycle
 from runs.models import Decision, Run
 from runs.refusal import Refusal
+from runs.verdicts import Person
 from tests.factories import make_assistant, make_run, make_schedule, make_wakeup
 
 RACERS = 4

@@ -22,12 +22,12 @@ from django.db.models import Count
 from assistants import delivery, destinations, mailbox, outbox, ticking, wakeups
 from assistants.delivery.kinds import FileSettings
 from assistants.models import Assistant, Delivery, InboxMessage, OutboxItem, Wakeup
-from assistants.outbox import Person
 from relay import CallRecord
 from runs import admission, audit, home, lease, recorder
 from runs.models import AuditEvent, Decision, RelayCall, Run, RunEvent
 from runs.recorder import Recorder
 from runs.refusal import Refusal
+from runs.verdicts import Person
 from tests.assistants.waking import assistant_in
 from tests.factories import make_schedule
 

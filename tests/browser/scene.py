@@ -17,6 +17,7 @@ from assistants.memory import after_wakeup, before_wakeup
 from assistants.models import Assistant, Delivery, Destination, InboxMessage, OutboxItem, Wakeup
 from runs import audit, clock
 from runs.models import Decision, EgressAttempt, RelayCall, Run, RunEvent
+from runs.verdicts import Person
 from sanduk_site.models import LoginSession
 from tests.factories import make_assistant, make_run, make_schedule, make_wakeup
 
@@ -133,9 +134,7 @@ def _more(assistant: Assistant, text: str) -> OutboxItem:
         InboxMessage.objects.create(assistant=assistant, body=text, source="web", **facts)
     make_assistant(disabled_at=clock.now(), disabled_reason=text[:500])
     item = outbox.write(make_wakeup(assistant, state="ended"), text, Config(hold=True))
-    outbox.decide(
-        item.pk, Decision.Verdict.APPROVE, outbox.Person(user=author, via="web"), reason=text
-    )
+    outbox.decide(item.pk, Decision.Verdict.APPROVE, Person(user=author, via="web"), reason=text)
     place = Destination.objects.create(
         name=f"there-{secrets.token_hex(3)}", kind="file", config={"path": f"/{text}"}
     )

@@ -11,6 +11,7 @@ from assistants.delivery.parcel import Parcel
 from assistants.models import Assistant, Delivery, Destination, OutboxItem
 from runs import clock
 from runs.models import Decision
+from runs.verdicts import Person
 from tests.factories import make_assistant, make_wakeup
 
 BODY = "größe\n$(touch /tmp/never) `id` ; \x1b[2J"
@@ -48,11 +49,11 @@ def delivery_to(destination: Destination, *, number: int = 1) -> Delivery:
     return Delivery.objects.get(destination=destination, number=number)
 
 
-def approve(item: OutboxItem, person: outbox.Person, **how: Any) -> outbox.Standing:
+def approve(item: OutboxItem, person: Person, **how: Any) -> outbox.Standing:
     return outbox.decide(item.pk, Decision.Verdict.APPROVE, person, **how)
 
 
-def reject(item: OutboxItem, person: outbox.Person, reason: str = "no") -> outbox.Standing:
+def reject(item: OutboxItem, person: Person, reason: str = "no") -> outbox.Standing:
     return outbox.decide(item.pk, Decision.Verdict.REJECT, person, reason=reason)
 
 

@@ -11,11 +11,11 @@ from django.db import transaction
 from assistants import outbox, showing_items
 from assistants.config import Config
 from assistants.models import Delivery, InboxMessage, MemorySnapshot, OutboxItem
-from assistants.outbox import Person
 from runs import clock, credentials
 from runs.hidden import Hiding
 from runs.models import AuditEvent, Decision, TerminalAccount
 from runs.refusal import Refusal
+from runs.verdicts import Person
 from tests.assistants.sending.making import act, approve, make_destination, make_item, reject
 from tests.factories import make_assistant, make_wakeup
 

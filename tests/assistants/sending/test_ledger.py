@@ -19,10 +19,10 @@ from django.db import connection, connections
 from assistants import destinations
 from assistants.delivery import deliver_due, recover, sending
 from assistants.models import Delivery, Destination, OutboxItem
-from assistants.outbox import Person
 from runs import clock, lease
 from runs.models import AuditEvent
 from runs.refusal import Refusal
+from runs.verdicts import Person
 from tests.assistants.sending.making import (
     approve,
     delivery_to,

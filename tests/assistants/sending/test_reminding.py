@@ -11,10 +11,10 @@ import pytest
 
 from assistants import collaborators
 from assistants.models import Assistant, Destination, OutboxItem
-from assistants.outbox import Person
 from assistants.reminding import remind_due
 from runs import clock
 from runs.models import AuditEvent
+from runs.verdicts import Person
 from tests.assistants.sending.making import act, approve, make_destination, make_item
 from tests.factories import make_assistant
 
