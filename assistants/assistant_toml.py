@@ -31,10 +31,10 @@ from assistants.keys import (
 )
 from assistants.models.assistant import NAME as NAME_RULE
 from assistants.schedules import Timing
-from assistants.toml_lines import line_of
 from recipes.catalog import is_path
 from runs import tree
 from runs.refusal import Refusal
+from runs.toml_lines import line_of
 from runs.visible import visible
 
 FILE = "assistant.toml"

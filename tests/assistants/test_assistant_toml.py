@@ -15,9 +15,9 @@ from assistants.assistant_toml import Arrival
 from assistants.config import Config
 from assistants.models import Assistant
 from assistants.schedules import Timing
-from assistants.toml_lines import line_of
 from runs import clock
 from runs.refusal import Refusal
+from runs.toml_lines import line_of
 
 # what the first program's page showed as a usual file
 OLD = """\
