@@ -141,7 +141,7 @@ def git(
     for name, value in chosen.items():
         command += ["-c", f"{name}={value}"]
     command += [bytes(word) if isinstance(word, Path) else word for word in words]
-    named = (os.fsdecode(word) for word in words if not os.fsencode(word).startswith(b"-"))
+    named = (os.fsdecode(word) for word in words if word and os.fsencode(word)[:1] != b"-")
     title = f"git {next(named, '')}"
     surroundings = _surroundings(git_dir, env, owner=owner)
     try:

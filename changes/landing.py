@@ -1,0 +1,206 @@
+"""Landing an accepted tree: one commit on a fresh branch, and nothing else is touched.
+
+No checkout, no index, no hook, no filter: objects go from our store into the repository as a
+pack that git checks, and a reference is made that must not have been there. Done again after a
+crash it finds what it made and says so.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from changes.git import GitError, git, line
+from changes.repository import Repository, find
+from changes.store import Store, object_id
+from runs.refusal import Refusal
+from runs.visible import visible, visible_name
+
+_SUBJECT = 72  # characters
+_SIGNING_S = 120.0  # somebody may have to type a passphrase
+# what was written survives a power cut before anybody is told that it was accepted
+_DURABLE = {"core.fsync": "committed", "i18n.commitEncoding": "UTF-8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who wrote or committed something, and when.
+
+    Attributes:
+        at: seconds since the epoch.
+        zone: offset from UTC, "+0200".
+    """
+
+    name: str
+    email: str
+    at: int
+    zone: str = "+0000"
+
+    def variables(self, role: str) -> dict[str, str]:
+        """As git takes them; a name cannot end the header it stands in."""
+        return {
+            f"GIT_{role}_NAME": _word(self.name) or "unknown",
+            f"GIT_{role}_EMAIL": _word(self.email),
+            f"GIT_{role}_DATE": f"@{self.at:d} {self.zone}",
+        }
+
+
+class BranchTaken(Refusal):
+    """The branch is there already, and is something else."""
+
+
+def message_of(subject: str, body: str, trailers: Sequence[tuple[str, str]]) -> str:
+    """A commit message: one subject line, a text, and trailers nobody can add to.
+
+    Trailers are the last paragraph only, so what the text says cannot pass for one.
+    """
+    first = visible(" ".join(subject.split()), limit=_SUBJECT) or "(no subject)"
+    paragraphs = [first, visible(body, lines=True).strip()]
+    block = "\n".join(f"{key}: {visible(' '.join(value.split()))}" for key, value in trailers)
+    return "\n\n".join(part for part in (*paragraphs, block) if part) + "\n"
+
+
+def land(
+    repository: Path,
+    base_commit: str,
+    tree: str,
+    store: Store,
+    *,
+    message: str,
+    author: Person,
+    committer: Person,
+    branch: str,
+    sign: bool = False,
+) -> str:
+    """Make `branch` in the repository: the base, and one commit that holds exactly `tree`.
+
+    Args:
+        branch: the short name of a branch that is not there yet.
+        sign: sign it as the account's own git would.
+    Returns:
+        the id of the commit the branch was read back to be.
+    Raises:
+        BranchTaken: the branch is there with something else on it.
+        Refusal: the base is gone, the branch cannot be named so, or it cannot be signed.
+        GitError: anything else git could not do.
+    """
+    found = find(repository)
+    ref = _ref(found, branch)
+    who = {**author.variables("AUTHOR"), **committer.variables("COMMITTER")}
+    words = ("commit-tree", object_id(tree), "-p", object_id(base_commit))
+    told = message.encode(errors="replace")
+    unsigned = line(store.git(*words, env=who, stdin=told, settings=_DURABLE))
+    _bring(store, found, unsigned if not sign else tree, base_commit)
+    commit = unsigned if not sign else _signed(found, words, who, told)
+    nothing = "0" * len(commit)
+    try:
+        git(
+            "update-ref", "-m", "sanduk: accepted", ref, commit, nothing,
+            git_dir=found.git_dir, env=who, settings=_DURABLE,
+        )  # fmt: skip
+    except GitError:
+        there = _at(found, ref)
+        if not there:
+            raise
+        if _plain(found.git_dir, there) != _plain(store.path, unsigned):
+            raise BranchTaken(f"the branch {visible(branch)} is there already") from None
+        commit = there
+    _read_back(found, ref, (commit, tree, base_commit))
+    return commit
+
+
+def signs(repository: Path) -> bool:
+    """Whether the account's git signs the commits it makes here."""
+    words = ("config", "--type=bool", "commit.gpgSign")
+    said = git(*words, git_dir=find(repository).git_dir, owner=True, codes=(0, 1))
+    return line(said) == "true"
+
+
+def identity(repository: Path) -> tuple[str, str] | None:
+    """Name and mail address the account's git commits with here; None when it has none."""
+    git_dir = find(repository).git_dir
+    asked = (("config", "user.name"), ("config", "user.email"))
+    name, email = (line(git(*words, git_dir=git_dir, owner=True, codes=(0, 1))) for words in asked)
+    return (name, email) if name and email else None
+
+
+def _ref(found: Repository, branch: str) -> str:
+    """The full name, when a branch may be called so and nothing stands on it unborn."""
+    ref = f"refs/heads/{branch}"
+    try:
+        git("check-ref-format", ref)
+        allowed = not branch.startswith("-") and branch != "HEAD"
+    except (GitError, ValueError):
+        allowed = False
+    if not allowed:
+        raise Refusal(f"no branch can be called {visible(branch)!r}")
+    heads = [found.git_dir / "HEAD", found.common_dir / "HEAD"]
+    for head in {*heads, *found.common_dir.glob("worktrees/*/HEAD")}:
+        named = head.read_bytes().strip() == b"ref: " + os.fsencode(ref)
+        if named and not _at(found, ref):
+            raise BranchTaken(f"the branch {visible(branch)} is checked out, without a commit yet")
+    return ref
+
+
+def _bring(store: Store, found: Repository, wanted: str, base_commit: str) -> None:
+    """Copy what the repository lacks of an object; git checks every object of the pack."""
+    asked = f"{wanted}\n^{base_commit}\n".encode()
+    with tempfile.TemporaryFile(dir=store.path) as pack:
+        store.git("pack-objects", "--revs", "--stdout", "--quiet", stdin=asked, stdout=pack)
+        pack.seek(0)
+        try:
+            words = ("index-pack", "--stdin", "--strict")
+            git(*words, git_dir=found.git_dir, stdin=pack, settings=_DURABLE)
+        except GitError as exc:
+            if _at(found, f"{base_commit}^{{commit}}"):
+                raise
+            raise Refusal(
+                f"the base commit {base_commit} is no longer in {visible_name(str(found.asked))}: "
+                "fetch it again, or start a new change from what is there"
+            ) from exc
+
+
+def _signed(found: Repository, words: Sequence[str], who: Mapping[str, str], told: bytes) -> str:
+    try:
+        said = git(
+            *words, "-S",
+            git_dir=found.git_dir, env=who, stdin=told, settings=_DURABLE, owner=True,
+            timeout_s=_SIGNING_S,
+        )  # fmt: skip
+    except GitError as exc:
+        raise Refusal(
+            f"git could not sign the commit ({exc}): unlock the key, or accept unsigned"
+        ) from None
+    return line(said)
+
+
+def _at(found: Repository, name: str) -> str:
+    """The object a name stands for; "" when for none."""
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", name)
+    said = git(*words, git_dir=found.git_dir, codes=(0, 1, 128))
+    return line(said).splitlines()[-1] if said else ""
+
+
+def _plain(git_dir: Path, commit: str) -> bytes:
+    """A commit as it is stored, without its signature."""
+    head, _, text = git("cat-file", "commit", commit, git_dir=git_dir).partition(b"\n\n")
+    kept: list[bytes] = []
+    signature = False
+    for one in head.split(b"\n"):
+        signature = one.startswith(b"gpgsig") or (signature and one.startswith(b" "))
+        if not signature:
+            kept.append(one)
+    return b"\n".join(kept) + b"\n\n" + text
+
+
+def _read_back(found: Repository, ref: str, wanted: tuple[str, str, str]) -> None:
+    said = git("rev-parse", ref, f"{ref}^{{tree}}", f"{ref}^1", git_dir=found.git_dir)
+    if tuple(said.decode().split()) != wanted:
+        raise GitError(f"{ref} is not what was put there: {said.decode(errors='replace')}")
+
+
+def _word(text: str) -> str:
+    return " ".join(visible(text).replace("<", " ").replace(">", " ").split())
