@@ -59,6 +59,7 @@ def show(text: str, names: list[str]) -> dict[str, str]:
         "assistant": f"/assistants/{name}/",
         "memory": f"/memory/{memory}/",
         "spend": "/spend/?by=model",
+        "spend, by provider": "/spend/?by=provider",
         "system": "/system/",
         "sessions": "/sessions",
     }

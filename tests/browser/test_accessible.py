@@ -24,6 +24,8 @@ TEXT = (
 def pages(site: GoingSite) -> dict[str, str]:
     """The path of every page, by what it is."""
     found: dict[str, str] = site.rows.one("scene_of", TEXT, ["plan.md"])
+    for each in ("runevent", "relaycall", "decision"):
+        del found[f"admin, one {each}"]  # the same form as that of a run
     for each in ("team", "provider", "engine", "assistant"):
         found[f"first run, {each}"] = f"/first-run/{each}"
     found |= {"admin": "/admin/", "people": "/admin/auth/user/", "outbox, empty": "/outbox/"}

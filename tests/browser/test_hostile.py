@@ -25,7 +25,8 @@ MARKUP = f"""<script>{PWN}</script><img src=x onerror="{PWN}"><svg onload="{PWN}
 <iframe src="{ELSEWHERE}"></iframe><form action="{ELSEWHERE}"><input autofocus onfocus="{PWN}">
 <meta http-equiv="refresh" content="0;url={ELSEWHERE}"><base href="{ELSEWHERE}/">
 <link rel="stylesheet" href="{ELSEWHERE}/l.css"><object data="{ELSEWHERE}"></object>
-{{{{ settings.SECRET_KEY }}}} {{% debug %}} {{{{ 7|add:7 }}}} ${{7*7}} <!-- --> ]]> &lt;script&gt;
+{{{{ settings.SECRET_KEY }}}} {{% debug %}} {{{{ 987000000|add:654321 }}}} ${{7*7}}
+<!-- --> ]]> &lt;script&gt;
 """
 UNSEEN = (
     "\x1b[2J\x1b]0;pwned\x07\x1b[31mred\x08\r\u202egnp.exe\u202c\u2066x\u2069 zero\u200bwidth\ufeff"
@@ -33,7 +34,7 @@ UNSEEN = (
 HOSTILE = MARKUP + UNSEEN
 NAMES = [
     "two\nlines.md", f"<img src=x onerror={PWN.partition(';')[0]}>", "\x1b[31mred\u202e.md",
-    "{{ 7|add:7 }}", "'\"><script>alert(1)<",
+    "{{ 987000000|add:654321 }}", "'\"><script>alert(1)<",
 ]  # fmt: skip
 WITHOUT_TEXT = ("assistants", "system", "admin, runs_decision")
 LIVE_THINGS = "script:not([src]), iframe, object, embed, base, form[action^='http'], [onload]," + (
@@ -59,7 +60,7 @@ def found_on(visitor: Visitor) -> dict[str, Any]:
     found = {
         "alive": [each.evaluate("e => e.outerHTML.slice(0, 200)") for each in elements.all()],
         "unseen": [ascii(c) for c in shown if category(c) in ("Cc", "Cf") and c not in "\n\t"],
-        "computed": [each for each in ("SECRET_KEY =", "14\n") if each in shown],
+        "computed": [each for each in ("SECRET_KEY =", "987654321") if each in shown],
         "pwned": page.evaluate("window.__pwned || null"),
     }
     return {what: which for what, which in found.items() if which}
