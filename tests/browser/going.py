@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.engine.running import Installation, installed
+from sanduk_site.first_run import AGENT
+from tests.engine.running import Installation, build_missing, installed
 from tests.processes import Processes, environment
 from tests.site.going_site import Site, site_up
 
@@ -47,7 +48,8 @@ def going_site(ground: Path) -> Iterator[GoingSite]:
 
 @contextlib.contextmanager
 def going_site_with_engine(like: Path) -> Iterator[GoingSite]:
-    """With its worker, on Docker, before its first run."""
+    """With its worker, on Docker, before its first run; the sample assistant's image is there."""
+    build_missing(AGENT)
     with installed("docker", like=like) as made:
         going = made.start("up", "--port", "0").until("the site is at", limit_s=90)
         said = going.out.read_text() + going.err.read_text()

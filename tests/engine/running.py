@@ -115,14 +115,9 @@ class Installation:
         given.write_bytes(stdin or b"")
         with given.open("rb") as source, out.open("wb") as to_out, err.open("wb") as to_err:
             process = subprocess.Popen(
-                [*self.as_user, str(SANDUK), *words],
-                stdin=source,
-                stdout=to_out,
-                stderr=to_err,
-                env={**self.environment, **env},
-                cwd=self.ground,
-                start_new_session=True,
-            )
+                [*self.as_user, str(SANDUK), *words], stdin=source, stdout=to_out, stderr=to_err,
+                env={**self.environment, **env}, cwd=self.ground, start_new_session=True,
+            )  # fmt: skip
         self.started.append(Going(process, out, err))
         return self.started[-1]
 
@@ -278,9 +273,13 @@ def image_tags(*names: str, cli: str = "docker") -> list[str]:
 def agent_images(docker_ready: Path) -> None:
     """The agents' images on Docker, built through the command where they are missing."""
     for agent in AGENTS:
-        (tag,) = image_tags(agent)
-        if told("docker", "image", "inspect", tag).returncode == 0:
-            continue
+        build_missing(agent)
+
+
+def build_missing(agent: str) -> None:
+    """Build an agent's image on Docker through the command, unless it is there."""
+    (tag,) = image_tags(agent)
+    if told("docker", "image", "inspect", tag).returncode != 0:
         with installed("docker") as made:
             done = made.sanduk("build", "--agent", agent, limit_s=280)
             assert done.code == 0, done
