@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from django.db import transaction
 
-from runs import audit, bells, lifecycle
+from runs import asking
 from runs.models import Run
 from runs.order import restored
-from runs.plan import make_plan
 from runs.refusal import Refusal
 
 
@@ -31,11 +29,7 @@ def repeat(run: Run, *, by: Any) -> Run:
     if run.mode == "open" or run.order.get("shell"):
         raise Refusal("open mode and shells are started at a terminal only")
     try:
-        plan = make_plan(restored(run.order, run.task))
+        order = restored(run.order, run.task)
     except msgspec.ValidationError:
         raise Refusal(f"the order of run {run.uid} is of another version of sanduk") from None
-    with transaction.atomic():
-        made = lifecycle.submit(plan, trigger=Run.Trigger.WEB, requested_by=by)
-        audit.record("run.start", f"run:{made.uid}", actor=by, again=run.uid)
-        bells.enqueue(made)
-    return made
+    return asking.ask(order, by=by, again=run.uid)

@@ -16,7 +16,17 @@ import recipes
 from recipes.catalog import is_path
 from recipes.image_names import EXAMPLES, is_image_name
 from relay import EgressRules, InvalidUpstream, Policy, Provider, with_upstream
-from runs import admission, hiding, keys, mounts, providers, rules, unknown_agents, workspace
+from runs import (
+    admission,
+    hiding,
+    keys,
+    mounts,
+    providers,
+    rules,
+    unknown_agents,
+    work_roots,
+    workspace,
+)
 from runs.agents import get_agent
 from runs.agents.base import Agent, AgentRefusal, Launch, Request
 from runs.engines import get_engine
@@ -125,6 +135,8 @@ def make_plan(order: Order) -> Plan:
     policy = rules.policy(order, provider) if order.relayed and provider else None
     egress = rules.egress(order, provider) if order.relayed and provider else None
     # last, as whose it is is the matter of this host and not of the order
+    if order.within_roots:
+        work_roots.check(order.workdir)
     place = workspace.check(order.workdir, state=state)
     patterns = [hiding.check_pattern(each) for each in (*settings.SANDUK_HIDE, *order.hide)]
     rules.check_log_directory(order, [str(place.path), *(mount.source for mount in lent)])

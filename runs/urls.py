@@ -7,6 +7,8 @@ from django.urls import path
 from runs import views
 
 urlpatterns = [
+    path("runs/new", views.new, name="run-new"),
+    path("runs/start", views.start, name="run-start"),
     path("runs/<slug:uid>/", views.run, name="run"),
     path("runs/<slug:uid>/report", views.report, name="run-report"),
     path("runs/<slug:uid>/events", views.events, name="run-events"),

@@ -18,11 +18,15 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_POST, require_safe
 
-from runs import again, audit, live, markdown, narration, shown, telling
+from runs import again, asking, audit, live, markdown, narration, preview, shown, telling
 from runs.models import Run
 from runs.pages import attempt, for_those_who_may, page, to_login
+from runs.plan import Plan, make_plan
+from runs.refusal import Refusal
+from runs.start_form import StartForm, filled_from
 from runs.visible import visible
 
+PREVIEWED = ("agent", "provider", "model", "mode", "image", "workdir", "runs as", "limits")
 SHOWN_MAX = 400_000  # characters of a report on the page; the whole is there to download
 _LAST = 2**31 - 1
 
@@ -128,6 +132,67 @@ def repeat(request: HttpRequest, uid: str) -> HttpResponseRedirect:
 
     attempt(request, queue)
     return redirect("run", made[0].uid if made else found.uid)
+
+
+@require_safe
+@for_those_who_may("runs.view_run", "runs.start_run")
+def new(request: HttpRequest) -> HttpResponse:
+    """The form that starts a run, empty or as an earlier run was ordered."""
+    uid = request.GET.get("from", "")
+    if not uid:
+        return _form(request, StartForm())
+    earlier = _found(uid)
+    if getattr(earlier, "wakeup", None) is not None:
+        raise Http404
+    said, left_out = filled_from(earlier)
+    return _form(request, StartForm(initial=said), earlier=earlier, left_out=left_out)
+
+
+@require_POST
+@for_those_who_may("runs.view_run", "runs.start_run")
+def start(request: HttpRequest) -> HttpResponse:
+    """Show what would be started; start it when exactly that was seen before."""
+    form = StartForm(request.POST)
+    if not form.is_valid():
+        return _form(request, form, status=409)
+    try:
+        order = form.order()
+        seen, is_asked = asking.digest(order), "start" in request.POST
+        if is_asked and request.POST.get("seen") == seen:
+            made = asking.ask(order, by=request.user)
+            messages.success(
+                request, "It is queued. The worker starts it as soon as there is room."
+            )
+            return redirect("run", made.uid)
+        plan = make_plan(order)
+    except Refusal as exc:
+        form.add_error(None, visible(str(exc)))
+        return _form(request, form, status=409)
+    would = _would_be(plan)
+    context = {"seen": seen, "is_changed": is_asked, **would}
+    return _form(request, form, status=409 if is_asked else 200, **context)
+
+
+def _would_be(plan: Plan) -> dict[str, object]:
+    """The exact task, what the run could reach, and its particulars."""
+    provider = plan.provider.name if plan.provider else ""
+    run = Run(order=plan.order.stored(), mode=plan.order.mode_name, provider=provider)
+    facts = [(name, value) for name, value in preview.lines(plan) if name in PREVIEWED]
+    return {"task": plan.task, "reach": telling.reach(run), "facts": facts}
+
+
+def _form(
+    request: HttpRequest, form: StartForm, *, status: int = 200, **context: object
+) -> HttpResponse:
+    return page(
+        request,
+        "runs/new.html",
+        {"form": form, **context},
+        title="Start a run",
+        section="runs",
+        crumbs=[(reverse("admin:runs_run_changelist"), "Runs"), ("", "Start a run")],
+        status=status,
+    )
 
 
 def _found(uid: str) -> Run:

@@ -63,8 +63,10 @@ def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
 def directory(name: str, default: Path) -> Path:
     """An absolute path: a relative one would be another directory in each place."""
     value = text(name)
-    if not value:
-        return default
+    return _absolute(name, value) if value else default
+
+
+def _absolute(name: str, value: str) -> Path:
     try:
         path = Path(value).expanduser()
     except RuntimeError:
@@ -72,6 +74,14 @@ def directory(name: str, default: Path) -> Path:
     if not path.is_absolute():
         raise BadSetting(f"{name} must be an absolute path")
     return _storable(name, path)
+
+
+def directories(name: str) -> list[Path]:
+    """A comma-separated list of absolute paths, none of them the whole host."""
+    found = [_absolute(name, word) for word in words(name)]
+    if Path("/") in found:
+        raise BadSetting(f"{name} holds /, which is the whole host; list directories in it")
+    return found
 
 
 def _storable(name: str, path: Path) -> Path:

@@ -9,14 +9,10 @@ import sys
 from typing import Any
 
 import msgspec
-from django.db import transaction
 
-from runs import bells, handover
-from runs.admission import require_memory
-from runs.installation import prepare_home, require_room, run_directory
-from runs.lifecycle import submit
+from runs import asking, handover
+from runs.installation import prepare_home, run_directory
 from runs.models.run import new_uid
-from runs.overlap import refuse_overlap, writable_in
 from runs.plan import Plan
 
 WAIT_S = 30
@@ -30,19 +26,8 @@ def detach(plan: Plan, command: Any) -> int:
     """
     if not handover.worker_takes(plan):
         return _executed_beside(plan, command)
-    command.print(_queued(plan))
+    command.print(asking.queued(plan).uid)
     return 0
-
-
-def _queued(plan: Plan) -> str:
-    """Write the run down and ring for it: the id. It waits there while the worker has no room."""
-    require_room()
-    require_memory(plan.order.memory)
-    with transaction.atomic():
-        refuse_overlap(str(plan.workspace.path), writable_in(plan.order.stored()))
-        run = submit(plan)
-        bells.enqueue(run)
-    return run.uid
 
 
 def _executed_beside(plan: Plan, command: Any) -> int:

@@ -20,6 +20,8 @@ PAGES = {
     "waiting": ((), ALL, "GET"),
     "spend": ((), ALL, "GET"),
     "system": ((), ALL, "GET"),
+    "run-new": ((), OPERATE, "GET"),
+    "run-start": ((), OPERATE, "POST"),
     "run": (("run",), ALL, "GET"),
     "run-report": (("run",), ALL, "GET"),
     "run-stop": (("run",), OPERATE, "POST"),

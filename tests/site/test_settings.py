@@ -164,3 +164,12 @@ def test_a_bad_setting_is_one_line_of_the_command_and_its_exit_is_2(tmp_path, va
     assert words in line
     assert "canary" not in line
     assert not (tmp_path / "s").exists()
+
+
+def test_directories_for_the_web_are_absolute_and_not_the_whole_host(tmp_path: Path):
+    found = read("SANDUK_WORK_ROOTS", state=tmp_path, SANDUK_WORK_ROOTS="/srv/work, ~/code")
+    assert found["SANDUK_WORK_ROOTS"] == ["/srv/work", str(Path("~/code").expanduser())]
+    for wrong in ("work", "/srv,/"):
+        done = settings_of("DEBUG", state=tmp_path, SANDUK_WORK_ROOTS=wrong)
+        assert done.returncode != 0
+        assert "SANDUK_WORK_ROOTS" in done.stderr

@@ -36,6 +36,7 @@
     if (form.method !== "post") return;
     if (form.dataset.sent) { event.preventDefault(); return; }
     form.dataset.sent = "1";
+    sessionStorage.setItem("sent", form.action);
   });
   addEventListener("pageshow", () => {
     document.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent);
@@ -43,11 +44,12 @@
 
   // what was typed outlives a session that ended meanwhile; it goes when the server has taken it
   const done = document.querySelector(".messagelist .success");
+  const taken = `draft:${sessionStorage.getItem("sent")}:`;
+  if (done) Object.keys(sessionStorage).filter((key) => key.startsWith(taken)).forEach((key) => sessionStorage.removeItem(key));
   document.querySelectorAll("textarea[data-draft]").forEach((area) => {
     // after a refusal the address is the form's own
     const place = `draft:${area.form.action}:${area.name}`;
-    if (done) sessionStorage.removeItem(place);
-    else if (!area.value) area.value = sessionStorage.getItem(place) || "";
+    if (!area.value) area.value = sessionStorage.getItem(place) || "";
     area.addEventListener("input", () => sessionStorage.setItem(place, area.value));
   });
 

@@ -1,0 +1,206 @@
+"""The form that starts a run on the web: what it can name is all that the web can name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from django import forms
+from django.conf import settings
+
+import recipes
+from recipes.catalog import seen_once
+from runs import agents, duration, keys, providers, work_roots
+from runs.models import Run
+from runs.order import Order, restored
+from runs.plan import DEFAULT_AGENT, LINK_RECIPE
+from runs.refusal import Refusal
+from runs.visible import visible
+
+TASK_MAX = 200_000
+MODES = {
+    "sealed": "no network but the relay to the provider; the key stays on the host",
+    "key-safe": "the internet and the LAN are in reach; the key stays on the host",
+}
+REHEARSAL = "rehearsal"
+# what an order says that this form has a field for, or that follows from one
+_SAID = frozenset(
+    {"agent", "recipe", "provider", "mode", "model", "timeout_s", "budget_usd", "workdir",
+     "within_roots"}
+)  # fmt: skip
+Choices = list[tuple[str, str]]
+
+
+class StartForm(forms.Form):
+    """Everything about a run that a person may say on the web."""
+
+    task = forms.CharField(
+        max_length=TASK_MAX,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 6, "data-draft": "", "data-key": "w"}),
+        help_text="What the agent is asked, word for word.",
+    )
+    agent = forms.ChoiceField()
+    provider = forms.ChoiceField(required=False, help_text="Whose models it may call.")
+    recipe = forms.ChoiceField(required=False, help_text="What its image holds.")
+    mode = forms.ChoiceField(
+        choices=[(name, f"{name}: {what}") for name, what in MODES.items()],
+        help_text="What it can reach. Open mode is started at a terminal only.",
+    )
+    place = forms.ChoiceField(
+        label="Workspace", help_text="The agent may read, change and delete everything in it."
+    )
+    below = forms.CharField(
+        label="Directory in it",
+        required=False,
+        max_length=200,
+        help_text="It is made when it is not there. Needed where the workspace above is a root.",
+    )
+    model = forms.CharField(
+        required=False, max_length=200, help_text="Empty: the agent's or the provider's own."
+    )
+    timeout = forms.CharField(
+        label="Time limit", initial="15m", max_length=10, help_text="Such as 90s, 15m or 2h."
+    )
+    budget = forms.FloatField(
+        label="Budget in US dollars",
+        required=False,
+        min_value=0.01,
+        max_value=1_000_000,
+        help_text="Empty: no limit. The relay ends the run where it is reached.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.about_recipes = _recipes()
+        self.there_are_places = bool(places := list(work_roots.offered()))
+        roots = {str(root) for root in work_roots.roots()}
+        marked = [(name, f"{name} (a root)" if name in roots else name) for name in places]
+        names = [(name, name) for name in agents.agent_names()]
+        more = [(name, name) for name, *_ in self.about_recipes]
+        self._choose("agent", names, DEFAULT_AGENT)
+        self._choose("provider", [("", "the agent's usual one"), *_providers()], _first_provider())
+        self._choose("recipe", [("", "the agent's own"), *more], "")
+        self._choose("place", marked, "")
+        usual = settings.SANDUK_DEFAULT_MODE
+        self.fields["mode"].initial = usual if usual in MODES else "sealed"
+
+    def _choose(self, name: str, choices: Choices, initial: str) -> None:
+        field: Any = self.fields[name]
+        field.choices, field.initial = choices, initial
+
+    def clean_task(self) -> str:
+        task: str = self.cleaned_data["task"].replace("\r\n", "\n")
+        if not task.strip():
+            raise forms.ValidationError("The task is empty.")
+        return task
+
+    def clean_timeout(self) -> int:
+        try:
+            return duration.seconds(self.cleaned_data["timeout"], what="The time limit")
+        except Refusal as exc:
+            raise forms.ValidationError(visible(str(exc))) from None
+
+    def order(self) -> Order:
+        """What a valid form amounts to. Raises Refusal for a directory the web may not name."""
+        said = self.cleaned_data
+        workdir = work_roots.joined(said["place"], said["below"])
+        work_roots.check(workdir)
+        return Order(
+            task=said["task"],
+            workdir=workdir,
+            within_roots=True,
+            agent=said["agent"],
+            recipe=said["recipe"],
+            provider=said["provider"],
+            mode=said["mode"],
+            model=said["model"],
+            timeout_s=said["timeout"],
+            budget_usd=said["budget"],
+        )
+
+
+def filled_from(run: Run) -> tuple[dict[str, Any], list[str]]:
+    """What the form says of an earlier run, and the parts of its order that it cannot say."""
+    order, default = run.order, Order(task="").stored()
+    left_out = sorted(
+        name
+        for name, value in _of_this_version(run).items()
+        if name not in _SAID and value != default[name]
+    )
+    mode, workdir = str(order.get("mode", "")), str(order.get("workdir", ""))
+    place, below = _place_of(workdir)
+    if not place:
+        left_out.append("workdir")
+    if mode not in MODES:
+        left_out.append("mode")
+    timeout_s = order.get("timeout_s")
+    found = {
+        "task": run.task,
+        "agent": order.get("agent") or run.agent,
+        "provider": order.get("provider"),
+        "recipe": order.get("recipe"),
+        "mode": mode if mode in MODES else "sealed",
+        "place": place,
+        "below": below,
+        "model": order.get("model"),
+        "timeout": f"{timeout_s}s" if timeout_s else "15m",
+        "budget": order.get("budget_usd"),
+    }
+    return found, left_out
+
+
+def _of_this_version(run: Run) -> dict[str, Any]:
+    try:
+        return restored(run.order, run.task).stored()
+    except msgspec.ValidationError:
+        return {}
+
+
+def _place_of(workdir: str) -> tuple[str, str]:
+    """The nearest place that is offered, and what lies below it."""
+    try:
+        if work_roots.root_of(workdir) is None:
+            return "", ""
+    except Refusal:
+        return "", ""
+    above = [each for each in work_roots.offered() if f"{workdir}/".startswith(f"{each}/")]
+    place = max(above, key=len)
+    return place, workdir[len(place) :].strip("/")
+
+
+def _providers() -> Choices:
+    return [
+        (name, name if _is_usable(provider) else f"{name} (the site knows no key)")
+        for name, provider in providers.usable()[0].items()
+    ]
+
+
+def _first_provider() -> str:
+    """The scripted model while there is a key for none."""
+    known = providers.usable()[0].values()
+    has_key = any(_is_usable(each) for each in known if each.name != REHEARSAL)
+    return "" if has_key else REHEARSAL
+
+
+def _is_usable(provider: Any) -> bool:
+    if not provider.needs_key:
+        return True
+    try:
+        return bool(provider.key_env and keys.source_of(provider.key_env))
+    except Refusal:
+        return False
+
+
+def _recipes() -> list[tuple[str, str, str]]:
+    """Name, agent and description of each recipe that can be read."""
+    found = []
+    with seen_once():
+        for name in recipes.recipe_names():
+            try:
+                recipe = recipes.load(name)
+            except recipes.RecipeError:
+                continue  # the page of recipes says what is wrong with it
+            if name != LINK_RECIPE:
+                found.append((name, recipe.agent, visible(recipe.description)))
+    return found
