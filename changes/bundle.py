@@ -57,7 +57,7 @@ def provide(
     Args:
         repository: a work tree, a directory in one, a linked work tree or a bare repository.
         ref: a branch, a tag or any commit; without it what is checked out.
-        history: how many commits, counted along every parent; 1 is the base commit alone.
+        history: how many commits deep, along every parent; 1 is the base commit alone.
         directory: where the bundle's file is made.
     Raises:
         Refusal: what is there cannot be handed over; the text says what to do.
@@ -67,19 +67,19 @@ def provide(
     if history is not None and history < 1:
         raise Refusal(f"--history {history}: ask for 1 commit or more")
     commit = _commit(found, ref)
-    tree = line(git("rev-parse", "--verify", f"{commit}^{{tree}}", git_dir=found.git_dir))
-    branch = _branch(found, ref)
-    entries = listing(found.git_dir, tree)
-    _require_plain(found, entries)
-    shallow = _shallow(found, commit, history or 1)
     try:
+        tree = line(git("rev-parse", "--verify", f"{commit}^{{tree}}", git_dir=found.git_dir))
+        entries = listing(found.git_dir, tree)
+        _require_plain(found, entries)
+        shallow = _shallow(found, commit, history or 1)
+        left_out = tuple(left_behind.sentences(found, top, entries, tree))
         bundle = write(found.git_dir, commit, shallow, found.object_format, directory)
     except GitError as exc:
         raise _incomplete(found, exc) from None
-    left_out = left_behind.sentences(found, top, entries, tree)
+    branch = _branch(found, ref)
     return Provided(
         top, found.git_dir, commit, tree, branch, found.object_format, shallow, bundle,
-        tuple(left_out),
+        left_out,
     )  # fmt: skip
 
 
@@ -140,10 +140,17 @@ def _branch(found: Repository, ref: str | None) -> str:
 
 
 def _shallow(found: Repository, commit: str, history: int) -> tuple[str, ...]:
-    words = ("rev-list", "--parents", f"--max-count={history:d}", commit)
-    lines = [one.split() for one in git(*words, git_dir=found.git_dir).decode().splitlines()]
-    here = {entry[0] for entry in lines}
-    cut = {entry[0] for entry in lines if not here.issuperset(entry[1:])}
+    """The commits at which the history is cut, as deep as asked for along every parent."""
+    words = ["rev-list", "--parents", *(["--max-count=1"] if history == 1 else []), commit]
+    lines = git(*words, git_dir=found.git_dir).decode().splitlines()
+    parents = {name: above for name, *above in (one.split() for one in lines)}
+    here, level = {commit}, [commit]
+    for _ in range(history - 1):
+        level = sorted({up for one in level for up in parents.get(one, ())} - here)
+        if not level:
+            break
+        here.update(level)
+    cut = {one for one in here if not here.issuperset(parents.get(one, ()))}
     # a commit at which the repository itself is cut shows no parents, and has some
     file = found.common_dir / "shallow"
     own = re.findall("[0-9a-f]+", file.read_text()) if file.is_file() else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from changes.git import git
+from changes.git import GitError, git
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,13 @@ class Entry:
 
 
 def listing(git_dir: Path, tree: str, *, sizes: bool = True) -> list[Entry]:
-    """Every file, link and submodule of a tree."""
+    """Every file, link and submodule of a tree. Raises GitError when one is missing."""
     words = ["ls-tree", "-r", "-z", "--full-tree", *(["--long"] if sizes else []), tree]
     found = []
     for record in git(*words, git_dir=git_dir).split(b"\0")[:-1]:
         head, path = record.split(b"\t", 1)
         mode, _, name, *size = head.decode().split()
-        found.append(Entry(path, mode, name, int(size[0]) if size and size[0] != "-" else 0))
+        if size == ["BAD"]:
+            raise GitError(f"object {name} is missing", errors=b"missing")
+        found.append(Entry(path, mode, name, 0 if size in ([], ["-"]) else int(size[0])))
     return found

@@ -73,7 +73,7 @@ _ENVIRONMENT = {
     "GIT_CONFIG_SYSTEM": os.devnull,
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_GRAFT_FILE": os.devnull,
+    "GIT_GRAFT_FILE": "/nonexistent/grafts",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_OPTIONAL_LOCKS": "0",
