@@ -17,6 +17,7 @@ _SECTIONS = (
     ("assistants", "assistants", "Assistants", "assistants.view_assistant"),
     ("outbox", "outbox", "Outbox", "assistants.view_outboxitem"),
     ("spend", "spend", "Spend", "runs.view_run"),
+    ("images", "images", "Recipes", "runs.view_run"),
     ("system", "system", "System", "runs.view_run"),
 )
 

@@ -22,6 +22,8 @@ PAGES = {
     "system": ((), ALL, "GET"),
     "run-new": ((), OPERATE, "GET"),
     "run-start": ((), OPERATE, "POST"),
+    "images": ((), ALL, "GET"),
+    "recipe": (("recipe",), ALL, "GET"),
     "run": (("run",), ALL, "GET"),
     "run-report": (("run",), ALL, "GET"),
     "run-stop": (("run",), OPERATE, "POST"),
@@ -42,7 +44,13 @@ PAGES = {
 }
 # asynchronous: test_live_trace.py
 ELSEWHERE = {"run-events"}
-OURS = ("runs.views", "assistants.views", "sanduk_site.home", "sanduk_site.pages")
+OURS = (
+    "runs.views",
+    "runs.image_pages",
+    "assistants.views",
+    "sanduk_site.home",
+    "sanduk_site.pages",
+)
 
 
 def names_of(patterns) -> set[str]:
@@ -58,6 +66,7 @@ def names_of(patterns) -> set[str]:
 def address(name: str, place) -> str:
     known = {
         "run": place.run.uid,
+        "recipe": "pi",
         "item": place.item.pk,
         "assistant": place.assistant.name,
         "message": place.message.pk,
