@@ -165,7 +165,7 @@ def test_what_cannot_help_is_not_tried_again(receiver):
     make_item(assistant)
 
     assert deliver_due().given_up == 1
-    assert "127.0.0.1, which is not public" in delivery_to(hook).error
+    assert "127.0.0.1 is not public" in delivery_to(hook).error
 
 
 def test_a_destination_whose_settings_are_of_another_version_is_given_up():
