@@ -18,9 +18,9 @@ def forbidden(path: bytes) -> str:
     """Why no tree may hold this path; "" when it may. The text follows "which "."""
     if len(path) > LONGEST:
         return f"is longer than {LONGEST} bytes"
-    for part in re.split(rb"[/\\]", path):
-        if names_git(part):
-            return "is a name of git's own directory"
+    suspect = not path.isascii() or b"git" in path.lower()  # most need no closer look
+    if suspect and any(names_git(part) for part in re.split(rb"[/\\]", path)):
+        return "is a name of git's own directory"
     if path.startswith(b"/") or any(part in (b"", b".", b"..") for part in path.split(b"/")):
         return "is no path below the repository"
     return ""
@@ -38,12 +38,16 @@ def names_git(part: bytes) -> bool:
 
 def folded(path: bytes) -> str:
     """The form two names share when some file system takes one for the other."""
+    if path.isascii():
+        return path.lower().decode()
     text = path.decode(errors="surrogateescape").translate(_IGNORED)
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", text).casefold())
 
 
 def is_module_file(path: bytes) -> bool:
     """Whether a path's name is `.gitmodules`, on any system."""
+    if path.isascii() and b"gi" not in path.lower():
+        return False
     name = re.split(rb"[/\\]", path)[-1].split(b":", 1)[0].rstrip(b" .")
     short = re.fullmatch(rb"(?:gitmod~[1-4]|gi7eba~[0-9])", name, re.IGNORECASE)
     return short is not None or folded(name) == ".gitmodules"

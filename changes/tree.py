@@ -12,6 +12,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from changes import module_files
@@ -142,7 +143,7 @@ class _Reader:
         self._recorder = recorder
         self._take = take
         self._limits = limits
-        self._entries = 0
+        self._entries = self._counted = 0
         self.found: dict[bytes, tuple[str, str]] = {}
         self.refused: dict[bytes, str] = {}
         self.ignored: list[Ignored] = []
@@ -164,7 +165,9 @@ class _Reader:
                 [path for path in directories if path not in self._directories],
                 [path for path in files if path not in self._base],
             )
-            self._read_all([path for path in files if self._wanted(path, ignored)])
+            wanted = (path for path in files if self._wanted(path, ignored))
+            for directory, paths in groupby(wanted, lambda path: path.rpartition(b"/")[0]):
+                self._read_all(directory, paths)
             level = [path for path in directories if self._descends(path, ignored)]
             depth += 1
             if depth > self._limits.depth:
@@ -200,10 +203,7 @@ class _Reader:
         """Sort the names in one directory, or refuse it."""
         try:
             with _directory(self._root, directory) as descriptor:
-                names = [os.fsencode(name) for name in os.listdir(descriptor)]  # noqa: PTH208
-                self._entries += len(names)
-                if self._entries > self._limits.entries:
-                    raise Refusal(f"the clone holds more than {self._limits.entries} names")
+                names = list(self._names(descriptor))
                 if self._is_other_repository(directory, names):
                     return
                 for name in sorted(names):
@@ -213,6 +213,14 @@ class _Reader:
             if not directory:
                 raise
             self.refuse(directory, f"cannot be looked into: {exc.strerror or exc}")
+
+    def _names(self, descriptor: int) -> Iterator[bytes]:
+        with os.scandir(descriptor) as found:
+            for entry in found:
+                self._entries += 1
+                if self._entries > self._limits.entries:
+                    raise Refusal(f"the clone holds more than {self._limits.entries} names")
+                yield os.fsencode(entry.name)
 
     def _sort(self, path: bytes, mode: int, directories: list[bytes], files: list[bytes]) -> None:
         if path == b".git" or is_ours(path):
@@ -264,7 +272,7 @@ class _Reader:
         return False
 
     def _count(self, directory: bytes) -> int:
-        """How many files lie below a directory that is not read."""
+        """How many files lie below a directory that is not read; no more than can be looked at."""
         files, level = 0, [directory]
         for _ in range(self._limits.depth):
             deeper = []
@@ -275,46 +283,55 @@ class _Reader:
                         os.scandir(descriptor) as found,
                     ):
                         for entry in found:
-                            self._entries += 1
+                            self._counted += 1
                             if entry.is_dir(follow_symlinks=False):
                                 deeper.append(_join(path, os.fsencode(entry.name)))
                             else:
                                 files += 1
                 except OSError:  # it counts for nothing, and nothing of it is read
                     continue
-            level = deeper if self._entries <= self._limits.entries else []
+            level = deeper if self._counted <= self._limits.entries else []
         return files
 
-    def _read_all(self, paths: Iterable[bytes]) -> None:
-        for path in paths:
-            directory, _, name = path.rpartition(b"/")
-            try:
-                with _directory(self._root, directory) as descriptor:
-                    self._read(path, descriptor, os.fsdecode(name))
-            except Full:
-                self.refuse(path, f"is more than {self._limits.new_bytes // _MB} MB of new content")
-            except Changed:
-                self.refuse(path, "changed while it was read")
-            except NotARegularFile:
-                self.refuse(path, "was swapped while it was read")
-            except OSError as exc:
-                self.refuse(path, f"cannot be read: {exc.strerror or exc}")
+    def _read_all(self, directory: bytes, paths: Iterable[bytes]) -> None:
+        """Read files of one directory."""
+        try:
+            with _directory(self._root, directory) as descriptor:
+                for path in paths:
+                    reason = self._why_not(path, descriptor)
+                    if reason:
+                        self.refuse(path, reason)
+        except OSError as exc:
+            self.refuse(directory, f"cannot be looked into: {exc.strerror or exc}")
 
-    def _read(self, path: bytes, directory: int, name: str) -> None:
+    def _why_not(self, path: bytes, directory: int) -> str:
+        """Read one file; why it could not be, or ""."""
+        try:
+            return self._read(path, directory, os.fsdecode(path.rpartition(b"/")[2]))
+        except Full:
+            return f"is more than {self._limits.new_bytes // _MB} MB of new content"
+        except Changed:
+            return "changed while it was read"
+        except NotARegularFile:
+            return "was swapped while it was read"
+        except OSError as exc:
+            return f"cannot be read: {exc.strerror or exc}"
+
+    def _read(self, path: bytes, directory: int, name: str) -> str:
         known = self._base[path].id if path in self._base else ""
         facts = os.stat(name, dir_fd=directory, follow_symlinks=False)
         if stat.S_ISLNK(facts.st_mode):
             target = os.fsencode(os.readlink(name, dir_fd=directory))
             self.found[path] = ("120000", self._recorder.bytes_of(target, known))
-            return
+            return ""
         descriptor, facts = regular(directory, name)
         try:
             if facts.st_size > self._limits.file_bytes:
                 limit = self._limits.file_bytes // _MB
-                self.refuse(path, f"holds {facts.st_size} bytes, more than {limit} MB")
-            else:
-                mode = "100755" if facts.st_mode & stat.S_IXUSR else "100644"
-                self.found[path] = (mode, self._recorder.file(descriptor, facts.st_size, known))
+                return f"holds {facts.st_size} bytes, more than {limit} MB"
+            mode = "100755" if facts.st_mode & stat.S_IXUSR else "100644"
+            self.found[path] = (mode, self._recorder.file(descriptor, facts.st_size, known))
+            return ""
         finally:
             os.close(descriptor)
 

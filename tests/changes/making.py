@@ -113,3 +113,13 @@ def scene(where: Path, made: Path, **options) -> Scene:
 def listed(git_dir: Path, tree_id: str) -> list[bytes]:
     """A tree as git lists it."""
     return person_git(git_dir, "ls-tree", "-r", "-z", tree_id).split(b"\0")[:-1]
+
+
+def names(result: tree.Result) -> dict[bytes, str]:
+    """What was refused, and why."""
+    return {one.path: one.reason for one in result.refused}
+
+
+def content(made: Scene, path: bytes, result: tree.Result | None = None) -> bytes:
+    """The new content of a path that changed."""
+    return made.store.git("cat-file", "blob", made.changed(result)[path].new_id)
