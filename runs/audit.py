@@ -24,20 +24,22 @@ def account() -> str:
 
 def record(action: str, subject: str = "", *, actor: Any = None, **detail: Any) -> AuditEvent:
     """Append one audit event. `detail` must hold nothing secret."""
-    return AuditEvent.objects.create(
+    event: AuditEvent = AuditEvent.objects.create(
         action=action,
         subject=subject,
         actor=actor,
         account="" if actor else account(),
         detail=detail,
     )
+    return event
 
 
 def record_policy(action: str, subject: str, **detail: Any) -> AuditEvent:
     """Append what no person did: a rule of the configuration, or the clock."""
-    return AuditEvent.objects.create(
+    event: AuditEvent = AuditEvent.objects.create(
         action=action, subject=subject, account="policy", detail=detail
     )
+    return event
 
 
 @dataclass(frozen=True, slots=True)

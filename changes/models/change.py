@@ -51,13 +51,14 @@ class ChangeQuerySet(models.QuerySet["Change"]):
         """Those of a repository that a person is awaited for: what may conflict with each other."""
         return self.filter(repository=repository, state=State.REVIEW)
 
-    def claim(self, pk: int, owner: str, lease_s: float) -> bool:
-        """Begin an attempt: the first, or a revision, during which the one before it is kept.
+    def claim(self, pk: int, owner: str, lease_s: float, *, revision: bool = False) -> bool:
+        """Begin the first attempt, or a revision, during which the one before it is kept.
 
         False when somebody else did, or it is over.
         """
         held = {"lease_owner": owner, "lease_until": clock.now() + dt.timedelta(seconds=lease_s)}
-        return self._step(self.filter(pk=pk), State.RUNNING, **held)
+        source = State.REVIEW if revision else State.QUEUED
+        return self._step(self.filter(pk=pk), State.RUNNING, source, **held)
 
     def renew(self, pk: int, owner: str, lease_s: float) -> bool:
         """Keep the lease. False when it was lost."""
@@ -173,9 +174,11 @@ class Change(models.Model):
     lease_until = models.DateTimeField(null=True, blank=True)
     lease_beats = models.PositiveIntegerField(default=0)
 
+    # a landing that could not be done is decided on anew: its decisions are of the round before
+    round = models.PositiveIntegerField(default=1)
     decided_at = models.DateTimeField(null=True, blank=True)
     decided_by = models.CharField(max_length=300, blank=True)
-    landing = models.JSONField(default=dict)  # changes.gate.Plan: what lands, word for word
+    landing = models.JSONField(default=dict)  # changes.landing_plan.Plan: what lands, word for word
     landed_commit = models.CharField(max_length=64, blank=True)
     landed_at = models.DateTimeField(null=True, blank=True)
 

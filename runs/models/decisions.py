@@ -26,7 +26,11 @@ class AppendOnlyQuerySet(models.QuerySet[Any]):
         raise TypeError(f"a {self.model._meta.verbose_name} is never deleted")
 
 
-AppendOnlyManager = models.Manager.from_queryset(AppendOnlyQuerySet)
+class AppendOnlyManager(models.Manager[Any]):
+    """Reaches rows only through `AppendOnlyQuerySet`."""
+
+    def get_queryset(self) -> AppendOnlyQuerySet:
+        return AppendOnlyQuerySet(self.model, using=self._db)
 
 
 class AppendOnly(models.Model):
