@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from tests.changes.making import Scene, repository, scene
+from tests.changes.rows import Project
 
 
 @pytest.fixture
@@ -20,3 +22,21 @@ def made(tmp_path: Path) -> Scene:
         "kept.log": b"tracked though ignored\n",
     }
     return scene(tmp_path / "w", repository(tmp_path / "r", files))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A real repository whose changes come before a person; one secret is held on this host."""
+    monkeypatch.setattr(settings, "SANDUK_HOME", tmp_path / "home")
+    (tmp_path / "home").mkdir()
+    monkeypatch.setattr("runs.secret_scan.held_secrets", lambda: ({"K": "held-secret-77"}, []))
+    return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def changed(made: Scene) -> Scene:
+    """The same after an agent edited it."""
+    made.write({"new/file.py": b"new\n", "README.md": b"edited\n", "data": bytes(range(256))})
+    (made.clone / "run.sh").chmod(0o755)
+    (made.clone / "link").symlink_to("/etc/passwd")
+    return made

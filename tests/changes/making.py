@@ -10,10 +10,11 @@ from pathlib import Path
 
 from changes import clone, patches, tree
 from changes.bundle import Provided, provide
-from changes.landing import Person
+from changes.landing import Person, land, message_of
 from changes.store import Store, opened
 
 AGENT = Person("an agent", "agent@example.test", 1_700_000_000)
+BRANCH = "sanduk/change-1"
 PERSON = Person("A Person", "person@example.test", 1_700_000_100, "+0200")
 
 
@@ -123,3 +124,12 @@ def names(result: tree.Result) -> dict[bytes, str]:
 def content(made: Scene, path: bytes, result: tree.Result | None = None) -> bytes:
     """The new content of a path that changed."""
     return made.store.git("cat-file", "blob", made.changed(result)[path].new_id)
+
+
+def landed(made: Scene, result: str | None = None, **options) -> str:
+    """Land what the clone holds, or another tree; the commit."""
+    told = {
+        "message": message_of("do it", "as asked", [("Change", "1")]), "author": AGENT,
+        "committer": PERSON, "branch": BRANCH, **options,
+    }  # fmt: skip
+    return land(made.repository, made.base, result or made.read().tree, made.store, **told)
