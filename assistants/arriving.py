@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from django.db import IntegrityError, transaction
 
-from assistants import assistant_toml, briefing, placing, schedules, toml_text
+from assistants import assistant_toml, belonging, briefing, placing, schedules, toml_text
 from assistants.assistant_toml import FILE, Arrival
 from assistants.config import restored
 from assistants.keys import BY_NAME, DESTINATIONS, KEYS
@@ -182,7 +182,8 @@ def _plan(schedule: Schedule) -> None:
 
 
 def enable(assistant: Assistant, *, actor: Any = None) -> bool:
-    """Wake it again from its next slot on; False when it was enabled already."""
+    """Wake it again from its next slot on; False when it was enabled already. Raises Refusal."""
+    belonging.require(actor, assistant, "wake")
     with transaction.atomic():
         if not Assistant.objects.enable(assistant.pk):
             return False
@@ -194,7 +195,11 @@ def enable(assistant: Assistant, *, actor: Any = None) -> bool:
 
 
 def disable(assistant: Assistant, reason: str, *, actor: Any = None) -> bool:
-    """Wake it no more; False when it is disabled already. What runs at this moment goes on."""
+    """Wake it no more; False when it is disabled already. What runs at this moment goes on.
+
+    Raises Refusal.
+    """
+    belonging.require(actor, assistant, "wake")
     with transaction.atomic():
         if not Assistant.objects.disable(assistant.pk, reason):
             return False

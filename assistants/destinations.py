@@ -10,7 +10,7 @@ import msgspec
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from assistants import outbox, reach
+from assistants import belonging, outbox, reach
 from assistants.delivery.kinds import CommandSettings, Settings, settings_of
 from assistants.delivery.sending import settle
 from assistants.models import Assistant, Delivery, Destination, OutboxItem
@@ -135,6 +135,7 @@ def again(item: OutboxItem, *, to: str = "", actor: Any = None) -> list[Delivery
     Without `to`, destinations that surely have it are left out, unless all of them have.
     Raises Refusal when there is nothing to send again.
     """
+    belonging.require(actor, item.assistant, "see")
     with transaction.atomic():
         _check_approved(OutboxItem.objects.select_for_update().get(pk=item.pk))
         over = [each for each in _last(item) if each.state in OVER]
@@ -159,6 +160,7 @@ def again(item: OutboxItem, *, to: str = "", actor: Any = None) -> list[Delivery
 
 def arrived(item: OutboxItem, *, actor: Any = None) -> int:
     """A person found out that what was unknown has arrived; how many. Raises Refusal for none."""
+    belonging.require(actor, item.assistant, "see")
     with transaction.atomic():
         found = Delivery.objects.filter(item=item, state=Delivery.State.UNKNOWN)
         count = found.update(state=Delivery.State.SENT, error="a person says that it arrived")

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet, Subquery
 
 from assistants import keys, schedules
 from assistants.arriving import unread_change
@@ -37,6 +37,7 @@ def described() -> QuerySet[Assistant]:
             items_pending=_number(OutboxItem.objects.filter(state=_STATES.PENDING)),
             items_undelivered=_number(OutboxItem.objects.filter(state=_STATES.APPROVED)),
         )
+        .select_related("owner")
         .prefetch_related("schedules", "destinations")
         .order_by("name")
     )
@@ -207,18 +208,22 @@ def one(name: str) -> Any:
     return described().get(name=name)
 
 
-def trouble() -> list[str]:
+def trouble(among: Q | None = None) -> list[str]:
     """What is wrong with assistants that look right, in a line for each cause.
 
     An enabled one that no slot will wake; those whose last slot this host could not run.
+
+    Args:
+        among: which of them; None for all.
     """
-    return [*_without_a_slot(), *_by_host()]
+    awake = Assistant.objects.awake().filter(among or Q())
+    return [*_without_a_slot(awake), *_by_host(awake)]
 
 
-def _by_host() -> list[str]:
+def _by_host(awake: QuerySet[Assistant]) -> list[str]:
     newest = Wakeup.objects.filter(assistant=OuterRef("pk"), state=Wakeup.State.ENDED)
     reason = Subquery(newest.order_by("-ended_at", "-pk").values("reason")[:1])
-    found = Assistant.objects.awake().annotate(reason=reason).order_by("name")
+    found = awake.annotate(reason=reason).order_by("name")
     of_cause = defaultdict(list)
     rows = found.filter(reason__startswith=BY_HOST).values_list("name", "reason")
     for name, why in rows:
@@ -230,8 +235,8 @@ def _by_host() -> list[str]:
     ]
 
 
-def _without_a_slot() -> list[str]:
-    stuck = Assistant.objects.awake().annotate(next_slot=Min("schedules__next_at"))
+def _without_a_slot(awake: QuerySet[Assistant]) -> list[str]:
+    stuck = awake.annotate(next_slot=Min("schedules__next_at"))
     return [
         f"assistant {each.name} is enabled and has no next wakeup; to plan one: sanduk assistant "
         f"disable {each.name}, then enable {each.name}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
+from assistants import belonging
 from assistants.models import Assistant, InboxMessage
 from runs import audit, clock
 from runs.refusal import Refusal
@@ -21,6 +22,7 @@ def tell(
     source: str = "terminal",
     source_id: str = "",
     author: Any = None,
+    needs: belonging.Act = "tell",
 ) -> tuple[InboxMessage, bool]:
     """Put a message into its inbox. False: one with this source id had arrived; it is returned.
 
@@ -28,10 +30,12 @@ def tell(
         source: where it comes from.
         source_id: what tells it from others of that source; the same one twice is one message.
         author: the site user who tells it; None for the OS account of this process.
+        needs: what its owner must have let them do.
 
     Raises:
-        Refusal: it is empty, no text, too long, or too many wait.
+        Refusal: it is empty, no text, too long, too many wait, or they may not tell it.
     """
+    belonging.require(author, assistant, needs)
     _check(text)
     if source_id and (len(source_id) > 200 or not source_id.isprintable()):
         raise Refusal("--source-id takes at most 200 printable characters")
@@ -65,6 +69,7 @@ def take_back(pk: int, *, actor: Any = None) -> InboxMessage:
     message = InboxMessage.objects.filter(pk=pk).select_related("assistant").first()
     if message is None:
         raise Refusal(f"there is no message {pk}; see sanduk inbox --all")
+    belonging.require(actor, message.assistant, "tell")
     if not InboxMessage.objects.withdraw(pk):
         message.refresh_from_db()
         if message.consumed_at:

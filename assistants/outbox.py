@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import transaction
 
-from assistants import memory
+from assistants import belonging, memory
 from assistants.config import Config
 from assistants.models import Delivery, InboxMessage, OutboxItem, Wakeup
 from runs import audit, clock, four_eyes, secret_scan
@@ -95,6 +95,7 @@ def decide(
     expire_due()
     with transaction.atomic():
         item = _locked(pk)
+        belonging.require(person.user, item.assistant, "see")
         _check_open(item)
         _check_read(item, expect)
         if verdict == Decision.Verdict.REJECT and not reason:

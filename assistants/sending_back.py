@@ -32,5 +32,6 @@ def send_back(pk: int, person: Person, *, expect: str, note: str) -> Standing:
             f"this note:\n\n{note}",
             source=person.via,
             author=person.user,
+            needs="see",  # who may decide on it may say why
         )
     return standing

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from assistants import schedules, wakeups
+from assistants import belonging, schedules, wakeups
 from assistants.config import restored
 from assistants.models import Assistant, Schedule, Wakeup
 from assistants.outbox import ASKED
@@ -294,6 +294,7 @@ def wake_by_hand(assistant: Assistant, *, asked_by: str, actor: Any = None) -> W
         asked_by: the OS account, or the name of `actor`.
         actor: the site user who asks. Of an OS account the row alone says it.
     """
+    belonging.require(actor, assistant, "wake")
     if assistant.removed_at is not None:
         raise Refusal(f"assistant {assistant.name} was removed")
     if assistant.disabled_at is not None:

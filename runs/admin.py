@@ -16,6 +16,7 @@ from django.utils.html import format_html
 
 from runs import audit, shown
 from runs.models import AuditEvent, Decision, RelayCall, Run, RunEvent
+from runs.sight import seen_by
 from runs.templatetags import evidence
 from runs.visible import visible
 
@@ -32,6 +33,11 @@ class Evidence(ModelAdmin):
     """Nobody adds, changes or deletes a record of what happened, superusers included."""
 
     actions = None
+    way = ""  # the lookup that leads to the assistant it is of
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        found: QuerySet[Any] = super().get_queryset(request)
+        return found.filter(seen_by(request.user, self.way)) if self.way else found
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
@@ -71,6 +77,7 @@ def _visible(value: Any) -> Any:
 
 @admin.register(Run)
 class RunAdmin(Evidence):
+    way = "wakeup__assistant"
     list_display = [
         "page", "standing", "whose", "provider", "mode", "spent", "trigger", "created_at",
         "ended_at",
@@ -87,7 +94,7 @@ class RunAdmin(Evidence):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         calls = RelayCall.objects.filter(run=OuterRef("pk"))
         kinds = {f"has_{kind}": Exists(calls.filter(cost_kind=kind)) for kind in PRICED}
-        found: QuerySet[Any] = super().get_queryset(request)
+        found = super().get_queryset(request)
         priced: QuerySet[Any] = found.annotate(**kinds)
         return priced
 
@@ -112,6 +119,7 @@ class RunAdmin(Evidence):
 
 @admin.register(RunEvent)
 class RunEventAdmin(Evidence):
+    way = "run__wakeup__assistant"
     list_display = ["run", "sequence", "at", "kind", "said"]
     list_filter = ["kind"]
     list_select_related = ["run"]
@@ -124,6 +132,7 @@ class RunEventAdmin(Evidence):
 
 @admin.register(RelayCall)
 class RelayCallAdmin(Evidence):
+    way = "run__wakeup__assistant"
     list_display = [
         "run", "sequence", "what", "status", "asked", "input_tokens", "output_tokens", "cost",
         "refused",

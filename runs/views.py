@@ -23,10 +23,12 @@ from runs.models import Run
 from runs.pages import attempt, for_those_who_may, page, to_login
 from runs.plan import Plan, make_plan
 from runs.refusal import Refusal
+from runs.sight import seen_by
 from runs.start_form import StartForm, filled_from
 from runs.visible import visible
 
 PREVIEWED = ("agent", "provider", "model", "mode", "image", "workdir", "runs as", "limits")
+WHOSE = "wakeup__assistant"
 SHOWN_MAX = 400_000  # characters of a report on the page; the whole is there to download
 _LAST = 2**31 - 1
 
@@ -35,7 +37,7 @@ _LAST = 2**31 - 1
 @for_those_who_may("runs.view_run")
 def run(request: HttpRequest, uid: str) -> HttpResponse:
     """Everything that is known of one run."""
-    found = _found(uid)
+    found = _found(request, uid)
     wakeup = getattr(found, "wakeup", None)
     name = wakeup.assistant.name if wakeup else visible(found.agent, limit=60)
     is_raw = request.GET.get("show") == "raw"
@@ -72,7 +74,7 @@ def run(request: HttpRequest, uid: str) -> HttpResponse:
 @for_those_who_may("runs.view_run")
 def report(request: HttpRequest, uid: str) -> HttpResponse:
     """The report's exact bytes as a file: no browser shows them as a page."""
-    found = _found(uid)
+    found = _found(request, uid)
     name = content_disposition_header(True, f"report-{found.uid}.md") or ""
     return HttpResponse(
         found.report.encode(),
@@ -90,7 +92,8 @@ async def events(request: HttpRequest, uid: str) -> HttpResponseBase:
         return to_login(request)
     if not await user.ahas_perm("runs.view_run"):
         raise PermissionDenied
-    pk = await Run.objects.filter(uid=uid).values_list("pk", flat=True).afirst()
+    seen = await sync_to_async(seen_by)(user, WHOSE)
+    pk = await Run.objects.filter(seen, uid=uid).values_list("pk", flat=True).afirst()
     if pk is None:
         raise Http404
     given = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
@@ -106,7 +109,7 @@ async def events(request: HttpRequest, uid: str) -> HttpResponseBase:
 @for_those_who_may("runs.view_run", "runs.stop_run")
 def stop(request: HttpRequest, uid: str) -> HttpResponseRedirect:
     """Ask it to stop; a queued one ends at once."""
-    found = _found(uid)
+    found = _found(request, uid)
     answer = Run.objects.request_stop(found.uid, request.user.get_username()[:150])
     if answer:
         audit.record("run.stop", f"run:{found.uid}", actor=request.user)
@@ -123,7 +126,7 @@ def stop(request: HttpRequest, uid: str) -> HttpResponseRedirect:
 @for_those_who_may("runs.view_run", "runs.start_run")
 def repeat(request: HttpRequest, uid: str) -> HttpResponseRedirect:
     """Queue it once more, exactly as it was ordered."""
-    found = _found(uid)
+    found = _found(request, uid)
     made: list[Run] = []
 
     def queue() -> str:
@@ -141,7 +144,7 @@ def new(request: HttpRequest) -> HttpResponse:
     uid = request.GET.get("from", "")
     if not uid:
         return _form(request, StartForm())
-    earlier = _found(uid)
+    earlier = _found(request, uid)
     if getattr(earlier, "wakeup", None) is not None:
         raise Http404
     said, left_out = filled_from(earlier)
@@ -195,8 +198,9 @@ def _form(
     )
 
 
-def _found(uid: str) -> Run:
-    found = Run.objects.filter(uid=uid).select_related("wakeup__assistant", "requested_by").first()
+def _found(request: HttpRequest, uid: str) -> Run:
+    rows = Run.objects.select_related("wakeup__assistant", "requested_by")
+    found = rows.filter(seen_by(request.user, WHOSE), uid=uid).first()
     if found is None:
         raise Http404
     return found

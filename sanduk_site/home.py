@@ -18,14 +18,14 @@ def home(request: HttpRequest) -> HttpResponse:
     context: dict[str, object] = {}
     if user.has_perm("assistants.view_outboxitem"):
         context |= {
-            "items": overview.items_waiting(),
-            "memories": overview.memories_waiting(),
-            "wakeups": overview.next_wakeups(),
+            "items": overview.items_waiting(user),
+            "memories": overview.memories_waiting(user),
+            "wakeups": overview.next_wakeups(user),
         }
     if user.has_perm("runs.view_run"):
         context |= {
-            "running": overview.running(),
-            "troubles": overview.troubles(),
+            "running": overview.running(user),
+            "troubles": overview.troubles(user),
             "spend": overview.spend(),
         }
     if user.has_perm("runs.change_sitesetting"):

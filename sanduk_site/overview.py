@@ -16,6 +16,7 @@ from assistants import excerpts, listing
 from assistants.models import Assistant, Delivery, MemorySnapshot, OutboxItem, Schedule
 from runs import clock, pulse
 from runs.models import Run, RunEvent
+from runs.sight import seen_by
 from sanduk_site import spending
 
 SHOWN = 30  # rows of one list
@@ -37,9 +38,9 @@ class Trouble:
     action: str = "See"
 
 
-def items_waiting() -> list[OutboxItem]:
+def items_waiting(user: Any) -> list[OutboxItem]:
     """Undecided items, the oldest first, with the beginning of what they say and where they go."""
-    found = OutboxItem.objects.filter(state=OutboxItem.State.PENDING)
+    found = OutboxItem.objects.filter(seen_by(user, "assistant"), state=OutboxItem.State.PENDING)
     found = found.exclude(expires_at__lte=clock.now())
     found = found.select_related("assistant", "wakeup__run").order_by("created_at", "pk")
     rows = list(excerpts.begun(found).prefetch_related("assistant__destinations")[:SHOWN])
@@ -50,20 +51,26 @@ def items_waiting() -> list[OutboxItem]:
     return rows
 
 
-def memories_waiting() -> list[Any]:
-    found = MemorySnapshot.objects.filter(review=MemorySnapshot.Review.WAITING)
+def memories_waiting(user: Any) -> list[Any]:
+    found = MemorySnapshot.objects.filter(
+        seen_by(user, "assistant"), review=MemorySnapshot.Review.WAITING
+    )
     rows: list[Any] = list(found.select_related("assistant").order_by("taken_at", "pk")[:SHOWN])
     for snapshot in rows:
         snapshot.is_old = clock.now() - snapshot.taken_at > OLD
     return rows
 
 
-def running() -> list[Run]:
+def running(user: Any) -> list[Run]:
     """Live runs with the last line of each agent, how long, and against which limits."""
     events = RunEvent.objects.filter(run=OuterRef("pk")).exclude(kind=RunEvent.Kind.STEP)
     last = events.order_by("-sequence").annotate(begins=Substr("text", 1, 300))
     found: QuerySet[Any] = Run.objects.live().select_related("wakeup__assistant")
-    found = found.annotate(last_line=Subquery(last.values("begins")[:1])).defer("report", "task")
+    found = (
+        found.filter(seen_by(user, "wakeup__assistant"))
+        .annotate(last_line=Subquery(last.values("begins")[:1]))
+        .defer("report", "task")
+    )
     rows = list(found.order_by("created_at")[:SHOWN])
     now = clock.now()
     for run in rows:
@@ -75,22 +82,25 @@ def running() -> list[Run]:
     return rows
 
 
-def next_wakeups(count: int = 6) -> list[Schedule]:
+def next_wakeups(user: Any, count: int = 6) -> list[Schedule]:
     found = Schedule.objects.filter(
-        next_at__isnull=False, assistant__disabled_at=None, assistant__removed_at=None
+        seen_by(user, "assistant"),
+        next_at__isnull=False,
+        assistant__disabled_at=None,
+        assistant__removed_at=None,
     )
     return list(found.select_related("assistant").order_by("next_at", "pk")[:count])
 
 
-def troubles() -> list[Trouble]:
+def troubles(user: Any) -> list[Trouble]:
     """What does not go on by itself."""
     return [
         *_of_the_worker(),
         *_of_the_disk(),
-        *_of_deliveries(),
-        *_of_assistants(),
-        *(Trouble("flagged", line) for line in listing.trouble()),
-        *_of_runs(),
+        *_of_deliveries(user),
+        *_of_assistants(user),
+        *(Trouble("flagged", line) for line in listing.trouble(seen_by(user))),
+        *_of_runs(user),
     ]
 
 
@@ -126,8 +136,9 @@ _DELIVERED_BADLY = {
 }
 
 
-def _of_deliveries() -> list[Trouble]:
+def _of_deliveries(user: Any) -> list[Trouble]:
     bad = Delivery.objects.filter(state__in=list(_DELIVERED_BADLY)).defer("output")
+    bad = bad.filter(seen_by(user, "item__assistant"))
     rows = bad.select_related("destination", "item__assistant").defer("item__body")
     found = []
     for each in rows.order_by("-pk")[:10]:
@@ -140,8 +151,9 @@ def _of_deliveries() -> list[Trouble]:
     return found
 
 
-def _of_assistants() -> list[Trouble]:
-    off = Assistant.objects.present().filter(disabled_at__isnull=False).order_by("-disabled_at")
+def _of_assistants(user: Any) -> list[Trouble]:
+    off = Assistant.objects.present().filter(seen_by(user), disabled_at__isnull=False)
+    off = off.order_by("-disabled_at")
     return [
         Trouble(
             "disabled",
@@ -154,10 +166,11 @@ def _of_assistants() -> list[Trouble]:
     ]
 
 
-def _of_runs() -> list[Trouble]:
+def _of_runs(user: Any) -> list[Trouble]:
     since = clock.now() - RECENT
     cut = Run.objects.filter(outcome=Run.Outcome.INTERRUPTED, created_at__gte=since)
     rows = cut.select_related("wakeup__assistant").defer("report", "task")
+    rows = rows.filter(seen_by(user, "wakeup__assistant"))
     found = []
     for each in rows.order_by("-created_at")[:5]:
         wakeup = getattr(each, "wakeup", None)

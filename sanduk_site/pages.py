@@ -35,10 +35,10 @@ def spend(request: HttpRequest) -> HttpResponse:
         raise Http404
     last = usage.today()
     first = last - dt.timedelta(days=int(days) - 1)
-    found = spending.lines(group, first)
+    found = spending.lines(group, first, request.user)
     if request.GET.get("format") == "csv":
         return _csv(found, group, first)
-    by_day = found if group == "day" else spending.lines("day", first)
+    by_day = found if group == "day" else spending.lines("day", first, request.user)
     context = {
         "lines": found[::-1] if group == "day" else found,
         "total": spending.total(found),

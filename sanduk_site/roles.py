@@ -37,6 +37,7 @@ _ADMINISTERS = (
         "runs.view_request_bodies",
         "runs.change_sitesetting",
         "assistants.change_assistant_security",
+        "assistants.view_every_assistant",
         "auth.view_user",
         "auth.add_user",
         "auth.change_user",

@@ -10,6 +10,7 @@ from django.urls import NoReverseMatch, reverse
 
 from assistants.models import MemorySnapshot, OutboxItem
 from runs import clock
+from runs.sight import seen_by
 
 # name, address, word, the right that is needed
 _SECTIONS = (
@@ -45,10 +46,13 @@ def waiting_for(user: Any) -> int:
     """How many things wait for a decision that this person may take."""
     waiting = 0
     if user.has_perm("assistants.decide_outboxitem"):
-        pending = OutboxItem.objects.filter(state=OutboxItem.State.PENDING)
+        pending = OutboxItem.objects.filter(
+            seen_by(user, "assistant"), state=OutboxItem.State.PENDING
+        )
         waiting += pending.exclude(expires_at__lte=clock.now()).count()
     if user.has_perm("assistants.review_memory"):
-        waiting += MemorySnapshot.objects.filter(review=MemorySnapshot.Review.WAITING).count()
+        held = MemorySnapshot.objects.filter(review=MemorySnapshot.Review.WAITING)
+        waiting += held.filter(seen_by(user, "assistant")).count()
     return waiting
 
 

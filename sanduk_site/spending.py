@@ -11,6 +11,7 @@ from django.db.models import CharField, Count, F, Q, QuerySet, Sum, Value
 from django.db.models.functions import Cast, Coalesce, Left, NullIf
 
 from runs.models import RelayCall, Run
+from runs.sight import seen_by
 from runs.visible import visible
 
 
@@ -58,16 +59,18 @@ _GROUPS: dict[str, tuple[Any, Callable[[Any], str]]] = {
 GROUPS = (*_GROUPS, "model")
 
 
-def lines(group: str, first: dt.date) -> list[Line]:
+def lines(group: str, first: dt.date, user: Any) -> list[Line]:
     """Every group since `first` (a UTC day); days in order, others by what they cost.
 
-    A run counts on the day it was asked for; a model's call on the day it began.
+    A run counts on the day it was asked for; a model's call on the day it began. Sums are of
+    all runs; of assistants only those are named, and counted, that this person may see.
     """
     if group == "model":
         return _of_models(first)
     field, spoken = _GROUPS[group]
+    seen = seen_by(user, "wakeup__assistant") if group == "assistant" else Q()
     rows: QuerySet[Any, Any] = (
-        Run.objects.filter(created_at__gte=dt.datetime.combine(first, dt.time(), dt.UTC))
+        Run.objects.filter(seen, created_at__gte=dt.datetime.combine(first, dt.time(), dt.UTC))
         .order_by()
         .annotate(group=field)
         .values("group")

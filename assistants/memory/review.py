@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
+from assistants import belonging
 from assistants.memory import trust
 from assistants.memory.snapshots import Memory, locked, put_by_hand, refuse_while_running
 from assistants.models import Assistant, MemorySnapshot, Wakeup
@@ -82,6 +83,7 @@ def _to_put_back(memory: Memory, snapshot: MemorySnapshot) -> MemorySnapshot | N
 def _decide(
     snapshot: MemorySnapshot, to: _Review, *, actor: Any, via: str, reason: str
 ) -> MemorySnapshot:
+    belonging.require(actor, snapshot.assistant, "see")
     by = actor.get_username() if actor else audit.account()
     if not MemorySnapshot.objects.review(snapshot.pk, to, reviewed_by=by, reason=reason):
         snapshot.refresh_from_db()

@@ -18,6 +18,7 @@ import msgspec
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from assistants import belonging
 from assistants.config import Config, restored
 from assistants.memory import restoring, retention, trust
 from assistants.memory.capture import MB, Captured, capture
@@ -233,6 +234,7 @@ def restore(
 
     Raises Refusal while a wakeup or a run works there, or when it cannot be restored.
     """
+    belonging.require(actor, assistant, "see")
     with locked(assistant) as memory:
         refuse_while_running(memory)
         done = put_by_hand(memory, snapshot)

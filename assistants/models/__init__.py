@@ -1,6 +1,7 @@
 """Assistants: what wakes up, when, with what to read, what it may say, and what it remembers."""
 
 from assistants.models.assistant import Assistant, Schedule
+from assistants.models.grant import Grant
 from assistants.models.mail import InboxMessage, OutboxItem
 from assistants.models.memory import MemorySnapshot
 from assistants.models.sending import Delivery, Destination
@@ -10,6 +11,7 @@ __all__ = [
     "Assistant",
     "Delivery",
     "Destination",
+    "Grant",
     "InboxMessage",
     "MemorySnapshot",
     "OutboxItem",

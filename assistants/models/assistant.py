@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
@@ -44,6 +45,14 @@ class Assistant(models.Model):
 
     name = models.CharField(max_length=63, validators=[NAME])
     directory = models.CharField(max_length=4096)
+    # assistants.belonging says what that means; nobody's: everybody's
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="assistants",
+    )
     config = models.JSONField(default=dict)  # assistants.config.Config; holds no secret
     toml_sha256 = models.CharField(max_length=64, blank=True)  # of the file as it was last read
     created_at = models.DateTimeField(default=clock.now)
@@ -62,6 +71,7 @@ class Assistant(models.Model):
             ("tell_assistant", "Can tell an assistant something"),
             ("wake_assistant", "Can wake an assistant now"),
             ("change_assistant_security", "Can change what an assistant may reach"),
+            ("view_every_assistant", "Can see the assistants of everybody"),
         ]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(

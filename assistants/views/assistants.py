@@ -14,9 +14,11 @@ from assistants.config import restored
 from assistants.models import Assistant, OutboxItem, Wakeup
 from assistants.schedules import timing_of
 from assistants.ticking import wake_by_hand
+from assistants.views import sharing
 from runs import clock
 from runs.pages import attempt, for_those_who_may, page
 from runs.refusal import Refusal
+from runs.sight import seen_by
 
 HISTORY, MESSAGES, ITEMS, SNAPSHOTS, FIRES = 60, 30, 20, 30, 5
 # what the security of an assistant rests on, by the keys of its file
@@ -28,7 +30,7 @@ _SECURITY = {"mode", "mounts", "args", "allow_hosts", "gate", "recipe", "runtime
 def listed(request: HttpRequest) -> HttpResponse:
     """Every assistant with its state, its next wakeup, its last outcome and what waits."""
     now = clock.now()
-    rows: list[Any] = list(listing.described())
+    rows: list[Any] = list(listing.described().filter(seen_by(request.user)))
     for each in rows:
         each.state_word = listing.state(each, now)
         each.next_wakeup = listing.next_at(each)
@@ -39,14 +41,14 @@ def listed(request: HttpRequest) -> HttpResponse:
 @require_safe
 @for_those_who_may("assistants.view_assistant")
 def one(request: HttpRequest, name: str) -> HttpResponse:
-    return _shown(request, _found(name))
+    return _shown(request, _found(request, name))
 
 
 @require_POST
 @for_those_who_may("assistants.view_assistant", "assistants.tell_assistant")
 def tell(request: HttpRequest, name: str) -> HttpResponse:
     """Put a message into its inbox."""
-    assistant = _found(name)
+    assistant = _found(request, name)
     text = request.POST.get("text", "").replace("\r\n", "\n")
 
     def told() -> str:
@@ -62,7 +64,7 @@ def tell(request: HttpRequest, name: str) -> HttpResponse:
 @for_those_who_may("assistants.view_assistant", "assistants.tell_assistant")
 def untell(request: HttpRequest, name: str, pk: int) -> HttpResponseRedirect:
     """Take a message back that was not read yet."""
-    if not _found(name).inbox.filter(pk=pk).exists():
+    if not _found(request, name).inbox.filter(pk=pk).exists():
         raise Http404
     attempt(request, lambda: _taken_back(pk, request.user))
     return redirect("assistant", name)
@@ -77,7 +79,7 @@ def _taken_back(pk: int, user: Any) -> str:
 @for_those_who_may("assistants.view_assistant", "assistants.wake_assistant")
 def wake(request: HttpRequest, name: str) -> HttpResponseRedirect:
     """Have the worker wake it now, whatever its schedule says."""
-    assistant = _found(name)
+    assistant = _found(request, name)
     attempt(request, lambda: _woken(assistant, request.user))
     return redirect("assistant", name)
 
@@ -94,7 +96,7 @@ def _woken(assistant: Assistant, user: Any) -> str:
 @for_those_who_may("assistants.view_assistant", "assistants.change_assistant")
 def switch(request: HttpRequest, name: str) -> HttpResponseRedirect:
     """Enable or disable it."""
-    assistant, form = _found(name), request.POST
+    assistant, form = _found(request, name), request.POST
     to, reason = form.get("to", ""), form.get("reason", "").strip()[:300]
     attempt(request, lambda: _switched(assistant, to, reason, request.user))
     return redirect("assistant", name)
@@ -113,8 +115,8 @@ def _switched(assistant: Assistant, to: str, reason: str, user: Any) -> str:
     return f"{assistant.name} is {to}."
 
 
-def _found(name: str) -> Assistant:
-    found = listing.described().filter(name=name).first()
+def _found(request: HttpRequest, name: str) -> Assistant:
+    found = listing.described().filter(seen_by(request.user), name=name).first()
     if found is None:
         raise Http404
     return found
@@ -142,6 +144,7 @@ def _shown(
         "settings": [pair for pair in settings if pair[0] not in _SECURITY],
         "brief": _brief(assistant),
         "typed": typed,
+        **sharing.context(request.user, assistant),
     }
     return page(
         request,

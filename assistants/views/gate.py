@@ -19,6 +19,7 @@ from runs import clock, markdown
 from runs.models import Decision
 from runs.pages import attempt, for_those_who_may, page
 from runs.refusal import Refusal
+from runs.sight import seen_by
 from runs.verdicts import Person
 
 PER_PAGE = 50
@@ -38,7 +39,8 @@ def listed(request: HttpRequest) -> HttpResponse:
     if chosen not in SHOWS:
         raise Http404
     order = ("created_at", "pk") if chosen == "waiting" else ("-created_at", "-pk")
-    found = OutboxItem.objects.filter(state__in=SHOWS[chosen][1]).order_by(*order)
+    found = OutboxItem.objects.filter(seen_by(request.user, "assistant"))
+    found = found.filter(state__in=SHOWS[chosen][1]).order_by(*order)
     rows = excerpts.begun(found).select_related("assistant", "wakeup__run")
     part = Paginator(rows.prefetch_related("assistant__destinations"), PER_PAGE).get_page(
         request.GET.get("page")
@@ -55,14 +57,14 @@ def listed(request: HttpRequest) -> HttpResponse:
 @for_those_who_may("assistants.view_outboxitem")
 def item(request: HttpRequest, pk: int) -> HttpResponse:
     """Everything a person should see before they decide, and the form that decides."""
-    return _gate(request, _found(pk))
+    return _gate(request, _found(request, pk))
 
 
 @require_safe
 @for_those_who_may("assistants.view_outboxitem")
 def body(request: HttpRequest, pk: int) -> HttpResponse:
     """The exact bytes that leave, as a file: no browser shows them as a page."""
-    found = _found(pk)
+    found = _found(request, pk)
     return HttpResponse(
         found.body.encode(),
         content_type="application/octet-stream",
@@ -77,12 +79,12 @@ def body(request: HttpRequest, pk: int) -> HttpResponse:
 @for_those_who_may("assistants.view_outboxitem", "assistants.decide_outboxitem")
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
     """Approve, reject or send back exactly what the digest of the form names."""
-    found = _found(pk)
+    found = _found(request, pk)
     reason = request.POST.get("reason", "").replace("\r\n", "\n").strip()
     verdict = request.POST.get("verdict", "")
     if not attempt(request, lambda: _told(_decided(request, found, verdict, reason))):
         # the typed reason comes back with the page
-        return _gate(request, _found(pk), typed=reason, status=409)
+        return _gate(request, _found(request, pk), typed=reason, status=409)
     return redirect("outbox-item", pk)
 
 
@@ -116,7 +118,7 @@ def _decided(request: HttpRequest, found: OutboxItem, verdict: str, reason: str)
 @for_those_who_may("assistants.view_outboxitem", "assistants.decide_outboxitem")
 def deliver(request: HttpRequest, pk: int) -> HttpResponseRedirect:
     """Send once more on purpose, try at once, or say that an unknown delivery has arrived."""
-    found = _found(pk)
+    found = _found(request, pk)
     what = request.POST.get("what", "")
     attempt(request, lambda: _delivered(found, what, request.user))
     return redirect("outbox-item", pk)
@@ -132,8 +134,9 @@ def _delivered(found: OutboxItem, what: str, user: Any) -> str:
     raise Refusal("the form does not say what to do")
 
 
-def _found(pk: int) -> OutboxItem:
-    found: OutboxItem | None = outbox.items().filter(pk=pk).first()
+def _found(request: HttpRequest, pk: int) -> OutboxItem:
+    rows = outbox.items().filter(seen_by(request.user, "assistant"), pk=pk)
+    found: OutboxItem | None = rows.first()
     if found is None:
         raise Http404
     return found

@@ -13,24 +13,25 @@ from assistants.memory.comparing import earlier
 from assistants.models import MemorySnapshot
 from runs.pages import attempt, for_those_who_may, page
 from runs.refusal import Refusal
+from runs.sight import seen_by
 
 
 @require_safe
 @for_those_who_may("assistants.view_assistant")
 def snapshot(request: HttpRequest, pk: int) -> HttpResponse:
     """What one wakeup changed, and the form that accepts, rejects or restores it."""
-    return _shown(request, _found(pk))
+    return _shown(request, _found(request, pk))
 
 
 @require_POST
 @for_those_who_may("assistants.view_assistant", "assistants.review_memory")
 def review(request: HttpRequest, pk: int) -> HttpResponse:
     """Accept or reject exactly the memory whose digest the form holds, or restore it."""
-    found = _found(pk)
+    found = _found(request, pk)
     what = request.POST.get("verdict", "")
     reason = request.POST.get("reason", "").replace("\r\n", "\n").strip()
     if not attempt(request, lambda: _done(request, found, what, reason)):
-        return _shown(request, _found(pk), typed=reason, status=409)
+        return _shown(request, _found(request, pk), typed=reason, status=409)
     return redirect("memory", pk)
 
 
@@ -54,8 +55,9 @@ def _done(request: HttpRequest, found: MemorySnapshot, what: str, reason: str) -
     raise Refusal("the form holds no decision")
 
 
-def _found(pk: int) -> MemorySnapshot:
-    found = MemorySnapshot.objects.select_related("assistant", "wakeup__run").filter(pk=pk).first()
+def _found(request: HttpRequest, pk: int) -> MemorySnapshot:
+    rows = MemorySnapshot.objects.select_related("assistant", "wakeup__run")
+    found = rows.filter(seen_by(request.user, "assistant"), pk=pk).first()
     if found is None:
         raise Http404
     return found

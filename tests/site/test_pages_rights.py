@@ -39,6 +39,7 @@ PAGES = {
     "assistant-untell": (("assistant", "message"), OPERATE, "POST"),
     "assistant-wake": (("assistant",), OPERATE, "POST"),
     "assistant-switch": (("assistant",), OPERATE, "POST"),
+    "assistant-share": (("assistant",), ALL, "POST"),
     "memory": (("snapshot",), ALL, "GET"),
     "memory-review": (("snapshot",), APPROVE, "POST"),
 }

@@ -1,0 +1,69 @@
+"""Who owns an assistant, and whom its owner lets see, tell or wake it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.http import Http404, HttpRequest, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from assistants import belonging
+from assistants.models import Assistant
+from runs.pages import attempt, for_those_who_may
+from runs.refusal import Refusal
+from runs.sight import seen_by
+
+
+@require_POST
+@for_those_who_may("assistants.view_assistant")
+def share(request: HttpRequest, name: str) -> HttpResponseRedirect:
+    """Give it to somebody, let somebody do something with it, or no more."""
+    found = Assistant.objects.present().filter(seen_by(request.user), name=name).first()
+    if found is None:
+        raise Http404
+    attempt(request, lambda: _shared(request, found))
+    is_seen = Assistant.objects.filter(seen_by(request.user), pk=found.pk).exists()
+    return redirect("assistant", name) if is_seen else redirect("assistants")
+
+
+def _shared(request: HttpRequest, assistant: Assistant) -> str:
+    form, actor = request.POST, request.user
+    what, named = form.get("what", ""), form.get("person", "")
+    if not belonging.decides(actor, assistant):
+        raise Refusal(f"only the owner of {assistant.name} or an administrator may say that")
+    if what == "owner":
+        owner = _person(named) if named else None
+        belonging.give_to(assistant, owner, actor=actor)
+        return f"{assistant.name} belongs to {named or 'nobody'} now."
+    if what == "grant":
+        may = {act: act in form for act in ("tell", "wake")}
+        belonging.grant(assistant, _person(named), actor=actor, **may)
+        words = " and ".join(["see", *(act for act, yes in may.items() if yes)])
+        return f"{named} may {words} {assistant.name}, as far as their roles go."
+    if what == "withdraw":
+        if not belonging.withdraw(assistant, _person(named), actor=actor):
+            raise Refusal(f"{named} was granted nothing")
+        return f"{named} is granted nothing of {assistant.name} any more."
+    raise Refusal("the form does not say what to do")
+
+
+def _person(name: str) -> Any:
+    found = get_user_model().objects.filter(username=name, is_active=True).first()
+    if found is None:
+        raise Refusal("there is no such person, or they are shut out")
+    return found
+
+
+def context(user: Any, assistant: Assistant) -> dict[str, Any]:
+    """What the assistant's page says of it, and whom its forms offer."""
+    decides = belonging.decides(user, assistant)
+    people = get_user_model().objects.filter(is_active=True).order_by("username")
+    return {
+        "may_tell": belonging.may(user, assistant, "tell"),
+        "may_wake": belonging.may(user, assistant, "wake"),
+        "decides": decides,
+        "grants": list(assistant.grants.select_related("user")) if decides else [],
+        "people": list(people.values_list("username", flat=True)) if decides else [],
+    }
