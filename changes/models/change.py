@@ -109,13 +109,9 @@ class ChangeQuerySet(models.QuerySet["Change"]):
 
     def undo_landing(self, pk: int, reason: str) -> bool:
         """Back to review: it cannot land as it was planned, and nothing of it did."""
-        facts: dict[str, Any] = {
-            "landing": {},
-            "decided_at": None,
-            "decided_by": "",
-            "reason": reason,
-        }
-        return self._step(self.filter(pk=pk), State.REVIEW, State.LANDING, **facts, **_FREE)
+        facts: dict[str, Any] = {"landing": {}, "decided_at": None, "decided_by": "", **_FREE}
+        facts |= {"reason": reason, "round": F("round") + 1}
+        return self._step(self.filter(pk=pk), State.REVIEW, State.LANDING, **facts)
 
     def _give_up(self, found: ChangeQuerySet, state: str, reason: str) -> bool:
         if state not in (State.FAILED, State.UNCHANGED):

@@ -69,7 +69,7 @@ class TestRun(models.Model):
             # nothing but an exit status of zero is green
             models.CheckConstraint(
                 name="testrun_green_is_zero",
-                condition=~Q(outcome="passed") | Q(exit_code=0),
+                condition=~Q(outcome="passed") | Q(exit_code=0, exit_code__isnull=False),
             ),
         ]
         indexes: ClassVar[list[models.Index]] = [
