@@ -15,11 +15,16 @@ NAME = "four_eyes"
 
 
 def is_on() -> bool:
-    """SANDUK_FOUR_EYES where it is set, else what was chosen for this installation, else no."""
-    pinned: bool | None = settings.SANDUK_FOUR_EYES
-    if pinned is not None:
-        return pinned
-    return chosen() is True
+    """What was chosen for this installation; SANDUK_FOUR_EYES can only add to it.
+
+    Whoever decides also sets their shell's environment, which is written down nowhere.
+    """
+    return is_pinned() or chosen() is True
+
+
+def is_pinned() -> bool:
+    """Whether the environment has it on, whatever was chosen."""
+    return settings.SANDUK_FOUR_EYES is True
 
 
 def chosen() -> bool | None:
@@ -29,9 +34,9 @@ def chosen() -> bool | None:
 
 
 def choose(value: bool, *, actor: Any = None) -> None:
-    """Keep a choice, and write down who made it. Raises Refusal where the environment decides."""
-    if settings.SANDUK_FOUR_EYES is not None:
-        raise Refusal("SANDUK_FOUR_EYES is set where the site runs, and decides alone")
+    """Keep a choice, and write down who made it. Raises Refusal where the environment has it on."""
+    if is_pinned() and not value:
+        raise Refusal("SANDUK_FOUR_EYES has it on, and no choice switches it off beside that")
     by = actor.get_username() if actor is not None else audit.account()
     with transaction.atomic():
         if chosen() == value:

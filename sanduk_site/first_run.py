@@ -60,7 +60,7 @@ STEPS = (
     Step(
         "team",
         "One person, or a team?",
-        lambda: settings.SANDUK_FOUR_EYES is not None or four_eyes.chosen() is not None,
+        lambda: four_eyes.is_pinned() or four_eyes.chosen() is not None,
     ),
     Step("provider", "Whose models?", lambda: bool(state().get("provider"))),
     Step("engine", "What starts containers?", lambda: bool(state().get("engine"))),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.debug import sensitive_post_parameters
@@ -66,8 +65,11 @@ def step(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _take_team(request: HttpRequest) -> None:
-    if settings.SANDUK_FOUR_EYES is None:
-        four_eyes.choose(request.POST.get("team") == "team", actor=request.user)
+    team = request.POST.get("team") == "team"
+    if four_eyes.chosen() is True and not team:
+        raise Refusal("four eyes are switched off in the terminal alone: sanduk user four-eyes off")
+    if not four_eyes.is_pinned():
+        four_eyes.choose(team, actor=request.user)
 
 
 def _take_provider(request: HttpRequest) -> None:
@@ -93,7 +95,7 @@ def _take_assistant(request: HttpRequest) -> None:
 
 
 def _show_team() -> dict[str, Any]:
-    return {"pinned": settings.SANDUK_FOUR_EYES, "chosen": four_eyes.chosen()}
+    return {"pinned": four_eyes.is_pinned(), "chosen": four_eyes.chosen()}
 
 
 def _show_provider() -> dict[str, Any]:

@@ -44,7 +44,7 @@ try:
     SANDUK_HIDE = env.words("SANDUK_HIDE")
     # addresses the egress door may reach although they are private: for tests of the door
     SANDUK_EGRESS_ADMIT = env.words("SANDUK_EGRESS_ADMIT")
-    # on or off for good; unset: as was chosen at the first run, or with `sanduk user four-eyes`
+    # on whatever was chosen; off switches nothing off: `sanduk user four-eyes off` does, audited
     SANDUK_FOUR_EYES = env.flag("SANDUK_FOUR_EYES") if env.text("SANDUK_FOUR_EYES") else None
     ALLOWED_HOSTS = env.words("SANDUK_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
     if env.text("SANDUK_BASE_URL"):

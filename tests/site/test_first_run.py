@@ -62,14 +62,19 @@ def test_the_steps_follow_each_other_and_each_is_remembered(client, root):
     assert b"rehearsal" in client.get("/first-run").content
 
 
-def test_a_team_sets_four_eyes_and_can_be_changed_back_later(client, root):
-    client.post("/first-run/team", {"team": "team"})
-    assert four_eyes.is_on() is True
+def test_a_team_sets_four_eyes_and_no_page_switches_them_off(client, root):
     client.post("/first-run/team", {"team": "one"})
     assert four_eyes.is_on() is False
+    client.post("/first-run/team", {"team": "team"})
+    assert four_eyes.is_on() is True
 
+    answer = client.post("/first-run/team", {"team": "one"})
+
+    assert answer.status_code == 409
+    assert b"sanduk user four-eyes off" in answer.content
+    assert four_eyes.is_on() is True
     events = AuditEvent.objects.filter(action="site.four-eyes").order_by("number")
-    assert [(e.actor, e.detail["on"]) for e in events] == [(root, True), (root, False)]
+    assert [(e.actor, e.detail["on"]) for e in events] == [(root, False), (root, True)]
 
 
 def test_what_the_environment_pins_is_shown_and_not_asked(client, root, settings):

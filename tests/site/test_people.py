@@ -140,7 +140,8 @@ def test_what_means_nothing_is_refused_and_changes_nothing(words, root):
     assert get_user_model().objects.count() == 1
 
 
-def test_four_eyes_are_chosen_written_down_and_pinned_by_the_environment(capsys, settings):
+def test_four_eyes_are_chosen_written_down_and_only_made_stricter_by_the_environment(settings):
+    settings.SANDUK_FOUR_EYES = None
     assert four_eyes.is_on() is False
     act("four-eyes", "on")
     act("four-eyes", "on")
@@ -148,7 +149,13 @@ def test_four_eyes_are_chosen_written_down_and_pinned_by_the_environment(capsys,
     assert AuditEvent.objects.filter(action="site.four-eyes").count() == 1
 
     settings.SANDUK_FOUR_EYES = False
+    assert four_eyes.is_on() is True, "who decides also sets their shell's environment"
+    act("four-eyes", "off")
     assert four_eyes.is_on() is False
+    assert AuditEvent.objects.filter(action="site.four-eyes").count() == 2
+
+    settings.SANDUK_FOUR_EYES = True
+    assert four_eyes.is_on() is True
     with pytest.raises(Refusal, match="SANDUK_FOUR_EYES"):
         act("four-eyes", "off")
 
