@@ -37,7 +37,7 @@ def described() -> QuerySet[Assistant]:
             items_pending=_number(OutboxItem.objects.filter(state=_STATES.PENDING)),
             items_undelivered=_number(OutboxItem.objects.filter(state=_STATES.APPROVED)),
         )
-        .select_related("owner")
+        .select_related("owner", "key_of")
         .prefetch_related("schedules", "destinations")
         .order_by("name")
     )

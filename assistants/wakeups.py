@@ -13,7 +13,16 @@ import msgspec
 from django.conf import settings
 from django.db import IntegrityError, close_old_connections, transaction
 
-from assistants import briefing, budgets, collaborators, consequences, gate, papers, reach
+from assistants import (
+    briefing,
+    budgets,
+    collaborators,
+    consequences,
+    gate,
+    lending,
+    papers,
+    reach,
+)
 from assistants.config import Config, restored
 from assistants.consequences import Verdict
 from assistants.holding import Hold
@@ -188,7 +197,7 @@ class _Life:
             raise _Over(W.BUDGET, str(exc)) from None
         order = briefing.order(self.assistant, config, task, budget_usd=budget)
         try:
-            plan = make_plan(order)
+            plan = make_plan(lending.with_key(self.assistant, order))
             workspace.prepare(plan.workspace)
         except HostRefusal as exc:
             raise _Over(W.MISSED, f"{consequences.BY_HOST}{exc}") from None

@@ -25,6 +25,7 @@ class Damaged(Refusal):
 
 
 NAME = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
+_PERSONAL = re.compile(r"PERSON_[1-9][0-9]{0,17}_[A-Z0-9_]+")  # runs.own_keys gives such names
 VALUE_MAX = 16 * 1024
 
 
@@ -92,6 +93,11 @@ def check(name: str, value: str) -> None:
 def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise Refusal(f"{name!r} is no name of a secret: capitals, digits and _, as OPENAI_API_KEY")
+
+
+def is_personal(name: str) -> bool:
+    """Whether it is a person's own, which no variable's name leads to."""
+    return _PERSONAL.fullmatch(name) is not None
 
 
 def masked(value: str) -> str:

@@ -31,6 +31,26 @@ def provider_key(provider: Provider) -> str:
     return value
 
 
+def persons_key(provider: Provider, person: int) -> str:
+    """The key of one person for a provider, and no other.
+
+    Raises Refusal: they keep none for it; the message never holds any of the key.
+    """
+    value = credentials.stored().get(persons_name(provider, person), "")
+    if not value:
+        raise Refusal(
+            f"whoever lent their key for provider {provider.name} keeps none for it any more"
+        )
+    return value
+
+
+def persons_name(provider: Provider, person: int) -> str:
+    """What a person's key for a provider is called where it is kept. Raises Refusal."""
+    name = f"PERSON_{person}_{provider.key_env}"
+    credentials.check_name(name)
+    return name
+
+
 def fault_of(value: str) -> str:
     """What makes a value no key, as words behind its name; "" for nothing. Never any of it."""
     if (value.isascii() and value.isprintable()) and " " not in value:
@@ -65,7 +85,7 @@ def source_of(name: str) -> str:
         return "environment"
     if os.environ.get(f"{name}_FILE"):
         return "file"
-    return "stored" if name in credentials.stored() else ""
+    return "stored" if name in credentials.stored() and not credentials.is_personal(name) else ""
 
 
 def held_keys() -> list[str]:
@@ -77,9 +97,11 @@ def held_keys() -> list[str]:
             value = _found(variable)
         except (OSError, UnicodeDecodeError):
             continue  # a key that cannot be read cannot get out
-        if len(value) >= 8:
-            found.append(value)
-    return found
+        found.append(value)
+    personal = (
+        value for name, value in credentials.stored().items() if credentials.is_personal(name)
+    )
+    return [value for value in (*found, *personal) if len(value) >= 8]
 
 
 def _found(variable: str) -> str:
@@ -87,4 +109,5 @@ def _found(variable: str) -> str:
     value, file = os.environ.get(variable, ""), os.environ.get(f"{variable}_FILE", "")
     if not value.strip() and file:
         value = Path(file).read_text()
-    return value.strip() or credentials.stored().get(variable, "")
+    stored = "" if credentials.is_personal(variable) else credentials.stored().get(variable, "")
+    return value.strip() or stored

@@ -67,6 +67,7 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     timeout_s: int = 900
     idle_timeout_s: int | None = None
     keep: bool = False
+    key_of: int = 0  # the site user whose own key it is; 0: this installation's
     within_roots: bool = False  # named on the web: `workdir` must lie below SANDUK_WORK_ROOTS
     shell: str = ""  # instead of the agent: "tty", on the terminal of the executing process, "pipe"
 

@@ -52,6 +52,16 @@ def check_mode(order: Order) -> None:
         raise Refusal("--log-dir means nothing without --log-bodies")
     if order.upstream_key_env and not order.upstream:
         raise Refusal("--upstream-key-env means nothing without --upstream")
+    check_lent_key(order)
+
+
+def check_lent_key(order: Order) -> None:
+    """Refuse to put a person's own key where somebody could read it, or to send it elsewhere."""
+    if order.key_of and (not order.relayed or order.upstream or order.shell):
+        raise Refusal(
+            "a key that a person lends goes through the relay to its own provider alone: "
+            "not with --mode open, --upstream or a shell"
+        )
 
 
 def check_kits(order: Order, recipe: Recipe) -> None:

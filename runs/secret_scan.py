@@ -89,13 +89,16 @@ def held_secrets() -> tuple[dict[str, str], list[Finding]]:
     found: dict[str, str] = {}
     problems: list[Finding] = []
     names = {provider.key_env for provider in providers.usable()[0].values()} - {""}
+    stored: dict[str, str] = {}
     try:
-        names |= set(credentials.stored())
+        stored = credentials.stored()
+        names |= set(stored)
     except Refusal:
         problems.append(Finding(kind="unchecked", name="the stored secrets cannot be read"))
     for name in sorted(names):
         try:
-            found[name] = keys.value_of(name)
+            own = credentials.is_personal(name)
+            found[name] = stored.get(name, "") if own else keys.value_of(name)
         except Refusal:
             problems.append(Finding(kind="unchecked", name=f"{name} cannot be read"))
     found["the site's secret key"] = settings.SECRET_KEY

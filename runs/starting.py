@@ -83,7 +83,7 @@ class Starting:
 
     async def _prepared(self) -> str:
         plan = self.plan
-        credential = keys.provider_key(plan.provider) if plan.provider else ""
+        credential = _key(plan)
         needed = [each.tag for each in (plan.image, plan.link_image) if each is not None]
         for kit in plan.image.kits:
             self._step(f"kit {kit}, which nothing pins")
@@ -315,6 +315,15 @@ class Starting:
             interactive=bool(order.shell),
             tty=order.shell == "tty",
         )
+
+
+def _key(plan: Plan) -> str:
+    """The provider's key: this installation's, or the one that a person lends. Raises Refusal."""
+    if plan.provider is None:
+        return ""
+    if plan.order.key_of:
+        return keys.persons_key(plan.provider, plan.order.key_of)
+    return keys.provider_key(plan.provider)
 
 
 def _groups(facts: ImageFacts, uid: int) -> tuple[int, ...]:

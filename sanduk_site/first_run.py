@@ -12,8 +12,7 @@ from django.db import transaction
 
 from assistants import arriving, scaffold, ticking
 from assistants.models import Assistant, OutboxItem, Wakeup
-from relay import Provider
-from runs import audit, clock, condition, credentials, four_eyes, keys, providers
+from runs import audit, clock, condition, credentials, four_eyes, keys, own_keys
 from runs.condition import EngineCondition
 from runs.models import SiteSetting
 from runs.refusal import Refusal
@@ -73,18 +72,9 @@ def next_step() -> Step | None:
     return next((step for step in STEPS if not step.is_done()), None)
 
 
-def keyed_providers() -> dict[str, Provider]:
-    """Those that a key can be kept for here."""
-    return {
-        name: each
-        for name, each in providers.usable()[0].items()
-        if each.key_env and credentials.NAME.fullmatch(each.key_env)
-    }
-
-
 def keep_key(name: str, value: str, *, actor: Any) -> None:
     """Keep a provider's key as `sanduk auth set` does. Raises Refusal; the key is in no message."""
-    provider = keyed_providers().get(name)
+    provider = own_keys.keyed().get(name)
     if provider is None:
         raise Refusal(f"there is no provider {name!r} that takes a key here")
     value = value.strip()

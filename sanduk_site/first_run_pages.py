@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
-from runs import four_eyes, pulse
+from runs import four_eyes, own_keys, pulse
 from runs.pages import for_those_who_may, page
 from runs.refusal import Refusal
 from sanduk_site import first_run, roles
@@ -99,7 +99,7 @@ def _show_team() -> dict[str, Any]:
 
 
 def _show_provider() -> dict[str, Any]:
-    return {"providers": sorted(first_run.keyed_providers()), "chosen": first_run.state()}
+    return {"providers": sorted(own_keys.keyed()), "chosen": first_run.state()}
 
 
 def _show_engine() -> dict[str, Any]:

@@ -53,6 +53,10 @@ class Assistant(models.Model):
         on_delete=models.PROTECT,
         related_name="assistants",
     )
+    # whose own key its wakeups use: assistants.lending
+    key_of = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
     config = models.JSONField(default=dict)  # assistants.config.Config; holds no secret
     toml_sha256 = models.CharField(max_length=64, blank=True)  # of the file as it was last read
     created_at = models.DateTimeField(default=clock.now)

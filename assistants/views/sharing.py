@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from assistants import belonging
+from assistants import belonging, lending
 from assistants.models import Assistant
 from runs.pages import attempt, for_those_who_may
 from runs.refusal import Refusal
@@ -31,6 +31,12 @@ def share(request: HttpRequest, name: str) -> HttpResponseRedirect:
 def _shared(request: HttpRequest, assistant: Assistant) -> str:
     form, actor = request.POST, request.user
     what, named = form.get("what", ""), form.get("person", "")
+    if what == "lend":
+        lending.lend(assistant, actor=actor)
+        return f"{assistant.name} uses your key from its next wakeup on."
+    if what == "unlend":
+        lending.take_back(assistant, actor=actor)
+        return f"{assistant.name} uses this installation's key again."
     if not belonging.decides(actor, assistant):
         raise Refusal(f"only the owner of {assistant.name} or an administrator may say that")
     if what == "owner":

@@ -34,6 +34,8 @@ PAGES: dict[str, tuple[str, set[str], frozenset[str]]] = {
     "setup": ("/setup/{token}", {"GET", "HEAD", "POST"}, EVERYBODY),
     "first-run": ("/first-run", {"GET", "HEAD"}, ADMINISTRATORS),
     "first-run-step": ("/first-run/team", {"GET", "HEAD", "POST"}, ADMINISTRATORS),
+    "own-keys": ("/keys", {"GET", "HEAD"}, SIGNED_IN),
+    "own-key": ("/keys/keep", {"POST"}, SIGNED_IN),
     "sessions": ("/sessions", {"GET", "HEAD"}, SIGNED_IN),
     "session-end": ("/sessions/{session}/end", {"POST"}, SIGNED_IN),
 }

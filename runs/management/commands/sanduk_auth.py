@@ -47,6 +47,8 @@ class Command(SandukCommand):
 
     def _set(self, name: str) -> int:
         credentials.check_name(name)
+        if credentials.is_personal(name):
+            raise Refusal(f"{name} would be a person's own key, which they keep on the site")
         value = _asked(name).strip()
         credentials.check(name, value)
         self._set_aside_damaged()
@@ -144,4 +146,5 @@ def variable_of(name: str) -> str:
 def known_names() -> list[str]:
     """Every provider's variable, then whatever else is stored."""
     variables = [provider.key_env for provider in providers.usable()[0].values()]
-    return list(dict.fromkeys([*filter(None, variables), *sorted(credentials.stored())]))
+    stored = sorted(name for name in credentials.stored() if not credentials.is_personal(name))
+    return list(dict.fromkeys([*filter(None, variables), *stored]))

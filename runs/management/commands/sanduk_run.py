@@ -125,6 +125,7 @@ def order_from(options: dict[str, Any]) -> Order:
         "upstream_idle_timeout_s": _patience(options["upstream_idle_timeout"]),
         "timeout_s": duration.seconds(options["timeout"], what="--timeout"),
         "idle_timeout_s": _idle(options["idle_timeout"]),
+        "key_of": 0,  # people lend theirs to assistants alone
         "within_roots": False,  # whoever has a terminal here names any directory
         "shell": options.get("shell", ""),
     }
