@@ -9,10 +9,11 @@ from django.conf import settings
 from django.db import transaction
 
 from changes import patches, risks, rules
-from changes.flag import Findings
+from changes.flag import Flag
 from changes.models import Attempt, Change, Repository, RiskFlag
 from changes.own_paths import spelled
 from changes.patches import ChangedPath
+from changes.results import Results, mismatch
 from changes.store import Store, opened, place
 from changes.tree import Result
 from runs.models import Run
@@ -39,7 +40,7 @@ def write(
     *,
     task: str,
     run: Run | None = None,
-    results: dict[str, Any] | None = None,
+    results: Results | None = None,
 ) -> Attempt | None:
     """Keep what came back and put it before a person; None when nothing is different.
 
@@ -47,7 +48,7 @@ def write(
         owner: who holds the change's lease.
         result: `changes.tree.read` of what the agent left.
         task: what this attempt was asked for.
-        results: the agent's own account, checked; commentary only.
+        results: the agent's own account (`changes.results`); commentary only.
     Raises:
         Lost: the lease is somebody else's.
         Refusal: the operator's rules of the repository cannot be read.
@@ -61,7 +62,10 @@ def write(
         return None
     changed = patches.changed_paths(store, base_tree, result.tree)
     patch = patches.patch(store, base_tree, result.tree)
-    found = risks.flags(store, base_tree, result.tree, changed, rules.of(change.repository.uid))
+    found = risks.flags(
+        store, base_tree, result.tree, changed, rules.of(change.repository.uid),
+        also=mismatch(results, changed),
+    )  # fmt: skip
     number = Attempt.objects.filter(change=change).count() + 1
     store.keep(f"attempts/{change.uid}/{number}", result.tree)
     with transaction.atomic():
@@ -77,13 +81,13 @@ def write(
             tree=result.tree,
             digest=patches.digest_of(base_commit, result.tree, patch),
             patch_bytes=len(patch),
-            results=results or {},
+            results=results.stored() if results is not None else {},
             **_counts(changed),
             **_left_out(result),
             could_not_check=[*found.could_not_check, *_unlisted(result)],
             lines_scanned=found.lines_scanned,
         )
-        _keep_flags(attempt, found)
+        _keep_flags(attempt, found.flags)
         if not Change.objects.present(change.pk, owner, attempt):
             raise Lost
     return attempt
@@ -96,7 +100,7 @@ def is_intact(attempt: Attempt, store: Store) -> bool:
     return patches.digest_of(attempt.base_commit, attempt.tree, patch) == digest
 
 
-def _keep_flags(attempt: Attempt, found: Findings) -> None:
+def _keep_flags(attempt: Attempt, found: Iterable[Flag]) -> None:
     RiskFlag.objects.bulk_create(
         RiskFlag(
             attempt=attempt,
@@ -107,7 +111,7 @@ def _keep_flags(attempt: Attempt, found: Findings) -> None:
             reason=flag.reason,
             needs_second_person=flag.needs_second_person,
         )
-        for flag in found.flags
+        for flag in found
     )
 
 

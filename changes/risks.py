@@ -27,19 +27,26 @@ __all__ = ["Findings", "Flag", "flags"]
 
 
 def flags(
-    store: Store, base_tree: str, tree: str, changed: Sequence[ChangedPath], rules: Rules
+    store: Store,
+    base_tree: str,
+    tree: str,
+    changed: Sequence[ChangedPath],
+    rules: Rules,
+    *,
+    also: Iterable[Flag] = (),
 ) -> Findings:
     """Everything worth a look in what lies between two trees.
 
     Args:
         changed: `changes.patches.changed_paths` of the same two trees.
         rules: the operator's, never the branch's.
+        also: flags from elsewhere, to be held to the same rules.
     Raises:
         GitError: a tree cannot be read.
     """
     held, problems = secret_scan.held_secrets()
     scan, unread = Scan(held), added.Unread()
-    found = list(_of_list(store, tree, changed, rules))
+    found = [*also, *_of_list(store, tree, changed, rules)]
     for file in added.read(store, changed, unread):
         found += risky_shape.of_file(file, largest=rules.largest_file_mb << 20)
         found += risky_content.of_lines(file)
