@@ -63,9 +63,8 @@ def _dirty(found: Repository, top: Path, tree: str) -> tuple[list[bytes], list[b
         ours = Path(scratch) / "ours.git"
         formats = f"--object-format={found.object_format}"
         git("init", "--quiet", "--bare", "--template=", formats, ours)
-        (ours / "info").mkdir(exist_ok=True)
-        (ours / "info" / "attributes").write_text("* -filter\n")
         if exclude.is_file():
+            (ours / "info").mkdir(exist_ok=True)
             shutil.copyfile(exclude, ours / "info" / "exclude")
         env = {
             "GIT_OBJECT_DIRECTORY": str(found.common_dir / "objects"),

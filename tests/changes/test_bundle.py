@@ -232,7 +232,9 @@ def test_a_linked_work_tree_has_its_own_head(tmp_path):
     write(tmp_path / "linked", {"there": b"1"})
     commit(tmp_path / "linked", "linked")
 
+    write(tmp_path / "linked", {"there": b"edited"})
     done = scene(tmp_path / "w", tmp_path / "linked")
+    assert done.provided.left_out == ("1 file (there) with changes that are not committed",)
     assert (done.clone / "there").exists()
     assert done.provided.branch == "linked"
     assert done.provided.repository == tmp_path / "linked"

@@ -73,20 +73,23 @@ def test_work_tree_index_and_head_are_not_touched(changed):
     assert text_of(person_git(changed.repository, "symbolic-ref", "HEAD")) == "refs/heads/main"
 
 
-def test_no_hook_and_no_filter_runs(changed, tmp_path):
+@pytest.mark.parametrize("configured", ["", ".githooks", "{repository}/.githooks"])
+def test_no_hook_and_no_filter_runs(configured, changed, tmp_path):
     started = tmp_path / "started"
-    hooks = changed.repository / ".githooks"
     names = ("pre-commit", "post-commit", "post-checkout", "reference-transaction", "update",
              "pre-auto-gc", "post-rewrite", "commit-msg", "prepare-commit-msg",
              "post-index-change", "post-merge", "pre-receive")  # fmt: skip
     script = f"#!/bin/sh\ntouch '{started}'\n".encode()
-    write(changed.repository, {f".githooks/{name}": script for name in names})
-    for hook in hooks.iterdir():
+    hooks = ".githooks" if configured else ".git/hooks"
+    write(changed.repository, {f"{hooks}/{name}": script for name in names})
+    for hook in (changed.repository / hooks).iterdir():
         hook.chmod(0o755)
     run = f"touch '{started}'; cat"
-    programs = ("filter.x.smudge", "filter.x.clean", "core.fsmonitor", "gpg.program")
-    for key, value in (("core.hooksPath", ".githooks"), *((name, run) for name in programs)):
-        person_git(changed.repository, "config", key, value)
+    for key in ("filter.x.smudge", "filter.x.clean", "core.fsmonitor", "gpg.program"):
+        person_git(changed.repository, "config", key, run)
+    if configured:
+        path = configured.format(repository=changed.repository)
+        person_git(changed.repository, "config", "core.hooksPath", path)
     changed.write({".gitattributes": b"* filter=x\n", ".githooks/pre-commit": script})
 
     landed(changed)

@@ -60,16 +60,3 @@ def test_an_account_without_a_name_has_no_identity(changed, tmp_path, monkeypatc
 
     assert identity(changed.repository) is None
     assert not signs(changed.repository)
-
-
-def test_signing_runs_no_hook(changed, signing, tmp_path):
-    started = tmp_path / "started"
-    hooks = tmp_path / "hooks"
-    hooks.mkdir()
-    (hooks / "reference-transaction").write_text(f"#!/bin/sh\ntouch '{started}'\n")
-    (hooks / "reference-transaction").chmod(0o755)
-    file = str(signing / ".gitconfig")
-    person_git(signing, "config", "--file", file, "core.hooksPath", str(hooks))
-
-    landed(changed, sign=True)
-    assert not started.exists()

@@ -123,7 +123,8 @@ def test_hard_links_are_two_files(made):
 
 def test_any_name_a_file_may_have_lands_exactly(made):
     odd = [
-        b"line\nfeed", b"quo\"te'", b"\xff\xe9", b"a:b", b":(top)x", b"-rf", b"!not", b"#hash",
+        b"line\nfeed", b"quo\"te'", b"\xff\xe9", b"a:b", b":(top)x", b":(bad)x", b"-rf", b"!not",
+        b"#hash",
         b" ", b"trailing ", b"\x1b[2J", b"tab\there", b"*", b"[a]", b"back\\slash",
         b"\xe2\x80\xae", "ü".encode(), b"con", b"a" * 255,
     ]  # fmt: skip

@@ -43,6 +43,15 @@ def test_force_added_files_count_as_ignored_since_the_agents_index_is_not_read(m
     assert made.read().ignored_created == (Ignored(b"dist/", 1),)
 
 
+def test_a_name_that_begins_with_a_colon_is_only_a_name(tmp_path):
+    made = scene(tmp_path / "w", repository(tmp_path / "r", {".gitignore": b":*\n"}))
+    made.write({":(top)x": b"1", ":(exclude)y": b"2", "x": b"3"})
+
+    result = made.read()
+    assert [one.path for one in result.ignored_created] == [b":(exclude)y", b":(top)x"]
+    assert set(made.changed(result)) == {b"x"}
+
+
 def test_rules_the_agent_writes_leave_nothing_out(made):
     made.write({".gitignore": b"*\n", "sub/.gitignore": b"*\n", "sub/evil.py": b"1"})
 
