@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from django.db import DatabaseError, close_old_connections, connections
 from django.db.models import Q
 
+from runs import figures
 from runs.models import Run, RunEvent
 from runs.visible import visible
 
@@ -38,15 +39,22 @@ def as_line(event: RunEvent) -> Line:
 
 
 class Watch:
-    """One reader of one run. `lines` ends with None when it fell behind or the run has ended."""
+    """One reader of one run. `lines` ends with None when it fell behind or the run has ended.
+
+    What has no "sequence" are the run's figures.
+    """
 
     def __init__(self, run_pk: int) -> None:
         self.run_pk = run_pk
         self.is_over = False
+        self._told: Line = {}
         self.lines: asyncio.Queue[Line | None] = asyncio.Queue()
 
-    def give(self, lines: list[Line], *, ended: bool) -> bool:
-        """False when nothing more is to come."""
+    def give(self, lines: list[Line], told: Line, *, ended: bool) -> bool:
+        """False when nothing more is to come. Figures are passed on when they are others."""
+        if told != self._told:
+            self._told = told
+            self.lines.put_nowait(told)
         if self.lines.qsize() + len(lines) > WAITING_MAX:
             self.lines.put_nowait(None)
             return False
@@ -104,7 +112,7 @@ class Hub:
     async def _look(self) -> None:
         wanted = {pk: self._seen[pk] for pk in self._watches}
         self.looks += 1
-        rows, ended = await self._in_thread(_looked, wanted)
+        rows, told, ended = await self._in_thread(_looked, wanted)
         is_whole = len(rows) < BATCH * len(wanted)
         found: dict[int, list[Line]] = defaultdict(list)
         for row in rows:
@@ -114,7 +122,7 @@ class Hub:
             if lines:
                 self._seen[pk] = max(self._seen[pk], lines[-1]["sequence"])
             for watch in list(self._watches[pk]):
-                if not watch.give(lines, ended=is_whole and pk in ended):
+                if not watch.give(lines, told.get(pk, {}), ended=is_whole and pk in ended):
                     self.leave(watch)
 
     async def _in_thread(self, work: Any, *args: Any) -> Any:
@@ -133,12 +141,13 @@ def _rows_behind(wanted: dict[int, int]) -> list[RunEvent]:
     return list(found[: BATCH * len(wanted)])
 
 
-def _looked(wanted: dict[int, int]) -> tuple[list[RunEvent], set[int]]:
-    """New lines of the wanted runs, and which of them had ended before the lines were read."""
+def _looked(wanted: dict[int, int]) -> tuple[list[RunEvent], dict[int, Line], set[int]]:
+    """New lines of the wanted runs, their figures, and which had ended before that was read."""
     close_old_connections()
-    over = Run.objects.filter(pk__in=list(wanted), state=Run.State.ENDED)
-    ended = set(over.values_list("pk", flat=True))
-    return _rows_behind(wanted), ended
+    runs = list(Run.objects.filter(pk__in=list(wanted)).defer("report", "task", "order"))
+    ended = {run.pk for run in runs if run.state == Run.State.ENDED}
+    told = {run.pk: figures.told(run) for run in figures.so_far(runs)}
+    return _rows_behind(wanted), told, ended
 
 
 _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
@@ -153,7 +162,7 @@ async def stream(run_pk: int, after: int) -> AsyncIterator[str]:
     """Server-sent events: every line behind `after`, then what comes, until the run ends.
 
     The id of an event is the number of its line, so that a browser which lost the connection
-    goes on where it was.
+    goes on where it was. Figures have none: they are no line.
     """
     ours = hub()
     while lines := await ours.read(run_pk, after):
@@ -172,7 +181,9 @@ async def stream(run_pk: int, after: int) -> AsyncIterator[str]:
                 continue
             if came is None:
                 break
-            if came["sequence"] > after:
+            if "sequence" not in came:
+                yield _event("figures", came)
+            elif came["sequence"] > after:
                 after = came["sequence"]
                 yield _event("line", came, after)
     finally:
@@ -181,5 +192,6 @@ async def stream(run_pk: int, after: int) -> AsyncIterator[str]:
         yield _event("ended", {}, after)
 
 
-def _event(name: str, data: Line, number: int) -> str:
-    return f"id: {number}\nevent: {name}\ndata: {json.dumps(data)}\n\n"
+def _event(name: str, data: Line, number: int | None = None) -> str:
+    begin = "" if number is None else f"id: {number}\n"
+    return f"{begin}event: {name}\ndata: {json.dumps(data)}\n\n"

@@ -154,7 +154,7 @@ class Supervision:
         )
         try:
             self._container = await self._unless_halted(starting.container())
-            facts = {"image": starting.image_tag}
+            facts = {"image": starting.image_tag, "certificate": self._certificate()}
             await self._recorder.rows(
                 lambda: Run.objects.mark_running(self.run.uid, owner, **facts)
             )

@@ -66,7 +66,9 @@ def timeline(run: Run) -> list[Moment]:
         ("asked to stop", run.stop_requested_at),
         (end, run.ended_at),
     ]
-    there = sorted(((at, word) for word, at in known if at is not None), key=lambda one: one[0])
+    # a run that is executed where it is asked for is claimed a moment before its row is made
+    there = [(max(at, run.created_at), word) for word, at in known if at is not None]
+    there.sort(key=lambda one: one[0])
     found: list[Moment] = []
     for at, word in there:
         before = found[-1].at if found else None

@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_POST, require_safe
 
-from runs import again, asking, audit, live, markdown, narration, preview, shown, telling
+from runs import again, asking, audit, figures, live, markdown, narration, preview, shown, telling
 from runs.models import Run
 from runs.pages import attempt, for_those_who_may, page, to_login
 from runs.plan import Plan, make_plan
@@ -37,7 +37,7 @@ _LAST = 2**31 - 1
 @for_those_who_may("runs.view_run")
 def run(request: HttpRequest, uid: str) -> HttpResponse:
     """Everything that is known of one run."""
-    found = _found(request, uid)
+    found = figures.so_far([_found(request, uid)])[0]
     wakeup = getattr(found, "wakeup", None)
     name = wakeup.assistant.name if wakeup else visible(found.agent, limit=60)
     is_raw = request.GET.get("show") == "raw"

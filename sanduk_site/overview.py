@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from assistants import excerpts, listing
 from assistants.models import Assistant, Delivery, MemorySnapshot, OutboxItem, Schedule
-from runs import clock, pulse
+from runs import clock, figures, pulse
 from runs.models import Run, RunEvent
 from runs.sight import seen_by
 from sanduk_site import spending
@@ -71,7 +71,7 @@ def running(user: Any) -> list[Run]:
         .annotate(last_line=Subquery(last.values("begins")[:1]))
         .defer("report", "task")
     )
-    rows = list(found.order_by("created_at")[:SHOWN])
+    rows = figures.so_far(found.order_by("created_at")[:SHOWN])
     now = clock.now()
     for run in rows:
         wakeup = getattr(run, "wakeup", None)

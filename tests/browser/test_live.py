@@ -48,6 +48,23 @@ def test_a_paused_trace_holds_new_lines_until_it_follows_again(site: GoingSite, 
     assert lines(page)[-1] == "later"
 
 
+def test_an_end_outranks_a_pause_and_nothing_is_offered_to_stop(site: GoingSite, visits: Visits):
+    uid = site.rows.one("run", 3, "running")
+    page = following(visits(site, name=ADMIN), uid)
+    page.get_by_role("button", name="Pause").click()
+    site.rows.one("say_more", uid, "the last word")
+    site.rows.one("end_run", uid)
+
+    expect(page.locator("[data-state]")).to_have_text("Ended; reload for its report")
+    page.wait_for_timeout(200)  # a line that was still held would be put in by now
+    expect(page.locator("[data-state]")).to_have_text("Ended; reload for its report")
+    assert lines(page)[-1] == "the last word"
+    expect(page.locator("[data-chip]")).to_have_text("succeeded")
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    expect(page.get_by_role("button", name="Follow")).to_be_hidden()
+    expect(page.get_by_role("link", name="Reload")).to_be_visible()
+
+
 def test_a_trace_goes_on_where_it_was_when_the_site_was_restarted(site: GoingSite, visits: Visits):
     assert site.up is not None
     uid = site.rows.one("run", 3, "running")

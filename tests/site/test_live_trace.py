@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -13,7 +14,7 @@ from django.test import AsyncClient
 from django.urls import reverse
 
 from runs import clock, live
-from runs.models import Run, RunEvent
+from runs.models import RelayCall, Run, RunEvent
 from tests.factories import make_run
 from tests.site.pages import EVIL, somebody
 
@@ -118,12 +119,42 @@ async def test_readers_of_two_runs_each_get_their_own():
     await rest()
 
 
+async def test_the_figures_of_the_head_come_when_they_are_others():
+    run = await sync_to_async(make_run)(state="running", started_at=clock.now())
+    stream = live.stream(run.pk, 0)
+
+    async def told() -> dict[str, Any]:
+        event = await asyncio.wait_for(anext(stream), 5)
+        assert event.startswith("event: figures\ndata: ")
+        found: dict[str, Any] = json.loads(event.split("data: ", 1)[1])
+        return found
+
+    first = await told()
+    assert (first["chip"]["word"], first["tokens"], first["seal"]) == ("running", "0", "")
+    await sync_to_async(RelayCall.objects.create)(
+        run=run, sequence=1, method="POST", path="/v1", protocol="openai", started_at=clock.now(),
+        input_tokens=1200, output_tokens=34, cost_usd=0.0123, cost_kind="exact",
+    )  # fmt: skip
+    assert await told() == first | {"tokens": "1,234", "cost": "$0.0123"}
+    rows = Run.objects.filter(pk=run.pk)
+    await rows.aupdate(calls_relayed=1, certificate={"headline": "sealed: no way out"})
+    assert await told() == first | {
+        "tokens": "1,234", "cost": "$0.0123", "calls": "1", "seal": "sealed: no way out"
+    }  # fmt: skip
+    await sync_to_async(end)(run)
+    assert (await told())["chip"]["word"] == "succeeded"
+    assert "event: ended" in await anext(stream)
+    await stream.aclose()
+    await rest()
+
+
 async def test_a_reader_that_leaves_is_forgotten_and_the_looking_stops():
     run = await sync_to_async(make_run)(state="running")
     await sync_to_async(write)(run, 1, 2)
     stream = live.stream(run.pk, 0)
     assert "id: 1" in await anext(stream)
     assert "id: 2" in await anext(stream)
+    assert "event: figures" in await anext(stream)
     waiting = asyncio.ensure_future(anext(stream))
     await asyncio.sleep(0.1)
     waiting.cancel()
@@ -137,6 +168,7 @@ async def test_a_reader_that_falls_behind_is_let_go_without_a_false_end(monkeypa
     run = await sync_to_async(make_run)(state="running")
     monkeypatch.setattr(live, "WAITING_MAX", 10)
     stream = live.stream(run.pk, 0)
+    assert "event: figures" in await anext(stream)
     waiting = asyncio.ensure_future(anext(stream))
     await asyncio.sleep(0.1)
     await sync_to_async(write)(run, 1, 50)
