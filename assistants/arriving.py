@@ -52,8 +52,10 @@ def place(text: str) -> Path:
     return real
 
 
-def add(directory: Path) -> Added:
+def add(directory: Path, *, actor: Any = None) -> Added:
     """Take in what `directory` says; again and again is the same as once.
+
+    `actor` is the site user who has it taken in; None: the OS account of this process.
 
     Raises Refusal when anything in it is wrong, or its name is another directory's.
     """
@@ -62,7 +64,7 @@ def add(directory: Path) -> Added:
     for _ in range(_TRIES):
         try:
             with transaction.atomic():
-                return _take_in(arrival, notes)
+                return _take_in(arrival, notes, actor)
         except IntegrityError:
             continue  # another command was faster, and what it wrote can be seen now
     raise Refusal(f"{arrival.name} is being added by another command; try again")
@@ -92,7 +94,7 @@ def check_whole(arrival: Arrival) -> tuple[str, ...]:
     return ()
 
 
-def _take_in(arrival: Arrival, notes: tuple[str, ...]) -> Added:
+def _take_in(arrival: Arrival, notes: tuple[str, ...], actor: Any) -> Added:
     destinations = _destinations(arrival)
     there = Assistant.objects.present()
     known = there.filter(directory=str(arrival.directory)).first()
@@ -121,7 +123,8 @@ def _take_in(arrival: Arrival, notes: tuple[str, ...]) -> Added:
     if rescheduled and not created:
         changed = (*changed, "schedule")
     if created or changed:
-        _write_down("add" if created else "change", known, changed=list(changed))
+        action = "add" if created else "change"
+        _write_down(action, known, actor=actor, changed=list(changed))
     return Added(known, created, tuple(changed), notes)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from assistants import destinations, excerpts
+from assistants import destinations, excerpts, outbox
 from assistants.memory.comparing import compared, earlier
 from assistants.memory.differences import Texts
 from assistants.memory.manifest import Damaged
@@ -97,9 +97,9 @@ def looked_at(item: OutboxItem) -> str:
 
 def places(item: OutboxItem) -> list[dict[str, str]]:
     """Where an approved item goes: name, kind, and where that leads without a secret."""
-    theirs = item.assistant.destinations.filter(removed_at=None)
     return [
-        {"name": each.name, "kind": each.kind, "leads": destinations.told(each)} for each in theirs
+        {"name": each.name, "kind": each.kind, "leads": destinations.told(each)}
+        for each in outbox.places_of(item)
     ]
 
 

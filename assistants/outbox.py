@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
 
-from assistants import belonging, memory
+from assistants import asked, belonging, memory
 from assistants.config import Config
-from assistants.models import Delivery, InboxMessage, OutboxItem, Wakeup
+from assistants.models import Delivery, Destination, InboxMessage, OutboxItem, Wakeup
 from runs import audit, clock, four_eyes, secret_scan
 from runs.approval import ApprovalPolicy
 from runs.models import AuditEvent, Decision, TerminalAccount
 from runs.refusal import Refusal
 from runs.verdicts import POLICY, Person, approvers, is_expected, write_down
-
-ASKED = "wakeup.ask"  # in the audit: which site user asked for a wakeup
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +81,14 @@ def decide(
     person: Person,
     *,
     expect: str | None = None,
+    places: str | None = None,
     reason: str = "",
 ) -> Standing:
     """One person's verdict on what an item says.
 
     Args:
         expect: the beginning of the digest of what the person read; None when it was not given.
+        places: `digest_of_places` of where the person read that it goes; None: they read nothing.
         reason: why; a rejection needs one, and so does letting a found secret pass.
 
     Raises Refusal: it was decided already, it is not what the person read, or they may not decide.
@@ -101,6 +102,7 @@ def decide(
         if verdict == Decision.Verdict.REJECT and not reason:
             raise Refusal("a rejection needs a --reason: the assistant's owner will ask")
         if verdict == Decision.Verdict.APPROVE:
+            _check_places(item, places)
             _check_may_approve(item, person, reason)
         _write_down(item, verdict, person, reason)
         decisions = list(Decision.objects.filter(subject=subject_of(item)))
@@ -149,11 +151,9 @@ def authors_of(item: OutboxItem) -> frozenset[int]:
     users = {author for author, _ in fed if author is not None}
     accounts = {account for _, account in fed} | {wakeup.asked_by}
     mapped = TerminalAccount.objects.filter(account__in=accounts - {""})
-    slots, first = {f"wakeup:{wakeup.pk}"}, wakeup.again_of
-    while first is not None:  # an interrupted one that was tried again was asked for at first
-        slots, first = slots | {f"wakeup:{first.pk}"}, first.again_of
-    asked = AuditEvent.objects.filter(action=ASKED, subject__in=slots, actor__isnull=False)
-    people = {*mapped.values_list("user", flat=True), *asked.values_list("actor", flat=True)}
+    slots = [asked.subject_of(each) for each in asked.attempts(wakeup)]
+    events = AuditEvent.objects.filter(action=asked.ACTION, subject__in=slots, actor__isnull=False)
+    people = {*mapped.values_list("user", flat=True), *events.values_list("actor", flat=True)}
     return frozenset(users | people)
 
 
@@ -170,9 +170,20 @@ def may_approve(item: OutboxItem, person: Person) -> bool:
 
 
 def open_deliveries(item: OutboxItem) -> list[Delivery]:
-    """Begin to bring an approved item to each of its assistant's destinations."""
-    places = item.assistant.destinations.filter(removed_at=None)
+    """Begin to bring an approved item to each destination that its assistant has now."""
+    places = places_of(item)
     return [Delivery.objects.get_or_create(item=item, destination=each)[0] for each in places]
+
+
+def places_of(item: OutboxItem) -> list[Destination]:
+    """Where an item goes when it is approved now. What is added later does not get it."""
+    return list(item.assistant.destinations.filter(removed_at=None).order_by("pk"))
+
+
+def digest_of_places(item: OutboxItem) -> str:
+    """Names exactly these destinations, as they are set up now."""
+    facts = [[each.pk, each.name, each.kind, each.config] for each in places_of(item)]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _storable(text: str) -> str:
@@ -212,6 +223,11 @@ def _check_read(item: OutboxItem, expect: str | None) -> None:
             f"item {item.pk} has the digest {item.sha256}, not {expect}; read it again: "
             f"sanduk outbox show {item.pk}"
         )
+
+
+def _check_places(item: OutboxItem, places: str | None) -> None:
+    if places is not None and places != digest_of_places(item):
+        raise Refusal(f"where item {item.pk} goes has changed meanwhile; read it again")
 
 
 def _check_may_approve(item: OutboxItem, person: Person, reason: str) -> None:

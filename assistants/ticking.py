@@ -17,10 +17,9 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from assistants import belonging, schedules, wakeups
+from assistants import asked, belonging, schedules, wakeups
 from assistants.config import restored
 from assistants.models import Assistant, Schedule, Wakeup
-from assistants.outbox import ASKED
 from runs import audit, clock, pulse
 from runs.console import Console, Silent
 from runs.lease import Watcher, owner_is
@@ -317,5 +316,6 @@ def wake_by_hand(assistant: Assistant, *, asked_by: str, actor: Any = None) -> W
             asked_by="" if actor else asked_by,
         )
         if actor:
-            audit.record(ASKED, f"wakeup:{wakeup.pk}", actor=actor, assistant=assistant.name)
+            subject = asked.subject_of(wakeup)
+            audit.record(asked.ACTION, subject, actor=actor, assistant=assistant.name)
     return wakeup

@@ -23,6 +23,7 @@ from assistants import (
     papers,
     reach,
 )
+from assistants.asked import asker_of
 from assistants.config import Config, restored
 from assistants.consequences import Verdict
 from assistants.holding import Hold
@@ -218,7 +219,13 @@ class _Life:
     def _executed(self, ready: _Ready) -> Run:
         try:
             with transaction.atomic():
-                run = start_here(ready.plan, trigger=Run.Trigger.SCHEDULE)
+                by = asker_of(self.wakeup)
+                run = start_here(
+                    ready.plan,
+                    trigger=by.trigger,
+                    requested_by=by.user,
+                    requested_as=by.account,
+                )
                 self._bind(run, ready.messages)
         except Refusal as exc:
             # no room now, or somebody works there: no failure of the assistant's

@@ -33,8 +33,19 @@ def submit(plan: Plan, *, trigger: str = Run.Trigger.TERMINAL, requested_by: Any
     return Run.objects.create(**_columns(plan, trigger), requested_by=requested_by)
 
 
-def start_here(plan: Plan, *, uid: str = "", trigger: str = Run.Trigger.TERMINAL) -> Run:
+def start_here(
+    plan: Plan,
+    *,
+    uid: str = "",
+    trigger: str = Run.Trigger.TERMINAL,
+    requested_by: Any = None,
+    requested_as: str | None = None,
+) -> Run:
     """Write the run down as already claimed by this process, so it can never wait for nobody.
+
+    Args:
+        requested_by: the site user who asked for it.
+        requested_as: the OS account that did, "" for none; None: this process's.
 
     Raises Refusal when another live run works in the same directory, or in one lent to write in.
     """
@@ -46,12 +57,13 @@ def start_here(plan: Plan, *, uid: str = "", trigger: str = Run.Trigger.TERMINAL
             look_alone()
             refuse_overlap(*_places(plan))
             return Run.objects.create(
-                **_columns(plan, trigger),
+                **_columns(plan, trigger, requested_as),
                 state=Run.State.STARTING,
                 claimed_at=now,
                 lease_owner=lease.owner(),
                 lease_until=now + dt.timedelta(seconds=settings.SANDUK_LEASE_SECONDS),
                 **({"uid": uid} if uid else {}),
+                requested_by=requested_by,
             )
     except IntegrityError:
         refuse_overlap(*_places(plan))
@@ -80,13 +92,13 @@ def _places(plan: Plan) -> tuple[str, list[str]]:
     return str(plan.workspace.path), lent
 
 
-def _columns(plan: Plan, trigger: str) -> dict[str, Any]:
+def _columns(plan: Plan, trigger: str, requested_as: str | None = None) -> dict[str, Any]:
     order: Order = plan.order
     model = plan.request.model or (plan.provider.default_model if plan.provider else "")
     return {
         "trigger": trigger,
         "kind": Run.Kind.COMMAND if order.shell else Run.Kind.AGENT,
-        "requested_as": account(),
+        "requested_as": account() if requested_as is None else requested_as,
         "agent": plan.agent.name if ":" not in order.agent else order.agent,
         "provider": plan.provider.name if plan.provider else "",
         "model": model or "",

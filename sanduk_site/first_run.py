@@ -108,7 +108,7 @@ def make_sample(actor: Any) -> Wakeup:
         if not place.exists():
             zone = settings.TIME_ZONE
             scaffold.new(SAMPLE, place, agent=AGENT, provider=REHEARSAL, zone=zone)
-        assistant = arriving.add(place.resolve()).assistant
+        assistant = arriving.add(place.resolve(), actor=actor).assistant
         audit.record("first-run.sample", f"assistant:{assistant.name}", actor=actor)
     under_way = assistant.wakeups.exclude(state=Wakeup.State.ENDED).order_by("-pk").first()
     if under_way is not None:

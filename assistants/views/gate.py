@@ -78,7 +78,7 @@ def body(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @for_those_who_may("assistants.view_outboxitem", "assistants.decide_outboxitem")
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
-    """Approve, reject or send back exactly what the digest of the form names."""
+    """Approve, reject or send back exactly what the digests of the form name."""
     found = _found(request, pk)
     reason = request.POST.get("reason", "").replace("\r\n", "\n").strip()
     verdict = request.POST.get("verdict", "")
@@ -107,8 +107,8 @@ def _decided(request: HttpRequest, found: OutboxItem, verdict: str, reason: str)
         raise Refusal("a rejection needs a reason: the assistant's owner will ask")
     if verdict == Decision.Verdict.APPROVE and found.secrets_found and not reason:
         raise Refusal("letting a possible secret pass needs a reason")
-    given = Decision.Verdict(verdict)
-    standing = outbox.decide(found.pk, given, person, expect=digest, reason=reason)
+    given, places = Decision.Verdict(verdict), request.POST.get("places", "")
+    standing = outbox.decide(found.pk, given, person, expect=digest, places=places, reason=reason)
     if standing.item.state == OutboxItem.State.APPROVED:
         working.send_soon()
     return standing
@@ -152,6 +152,7 @@ def _gate(
         "item": found,
         "heading": excerpts.title(found.body[: excerpts.BEGINS]),
         "places": deciding.places(found),
+        "places_digest": outbox.digest_of_places(found),
         "size": len(found.body.encode()),
         "risks": risks,
         "is_grave": any(risk.kind == "secret" for risk in risks),

@@ -43,7 +43,7 @@ def test_a_success_consumes_its_messages_writes_one_item_and_forgets_failures(
     ended = woken(one)
 
     assert (ended.outcome, ended.reason) == ("succeeded", "")
-    assert ended.run.trigger == "schedule"
+    assert ended.run.trigger == "terminal"
     task = ended.run.task
     assert task.index("look around") < task.index("buy milk") < task.index("and bread")
     assert "never mind" not in task

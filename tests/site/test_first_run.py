@@ -159,6 +159,7 @@ def test_the_sample_is_made_once_woken_and_owned_by_who_asked(client, root, take
     assert str(first_run.sample_directory().resolve()) == assistant.directory
     (wakeup,) = Wakeup.objects.all()
     assert wakeup.state == Wakeup.State.WAITING
+    assert AuditEvent.objects.get(action="assistant.add").actor == root
     (event,) = AuditEvent.objects.filter(action="first-run.sample")
     assert event.actor == root
     page = client.get("/first-run/assistant").content

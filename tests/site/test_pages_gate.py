@@ -7,6 +7,8 @@ import datetime as dt
 import pytest
 from django.urls import reverse
 
+from assistants import outbox
+from assistants.delivery import deliver_due
 from assistants.models import Delivery, Destination, InboxMessage
 from runs import clock, four_eyes, queue
 from runs.models import AuditEvent, Decision
@@ -34,7 +36,8 @@ def item():
 
 
 def decide(client, item, verdict: str, **fields: str):
-    form = {"verdict": verdict, "digest": item.sha256, **fields}
+    places = outbox.digest_of_places(item)
+    form = {"verdict": verdict, "digest": item.sha256, "places": places, **fields}
     answer = client.post(reverse("outbox-decide", args=[item.pk]), form, follow=True)
     item.refresh_from_db()
     return answer
@@ -75,6 +78,49 @@ def test_an_item_that_is_not_what_was_read_stays_and_the_page_says_so(client, it
     assert answer.status_code == 409
     assert item.state == "pending"
     assert "read it again" in said(answer)
+
+
+def a_place(item, name: str) -> Destination:
+    place = Destination.objects.create(name=name, kind="file", config={"path": f"/srv/{name}"})
+    item.assistant.destinations.add(place)
+    return place
+
+
+def led_elsewhere(item) -> None:
+    a_place(item, "second")
+
+
+def led_to_another_file(item) -> None:
+    item.assistant.destinations.update(config={"path": "/srv/other"})
+
+
+def led_nowhere(item) -> None:
+    item.assistant.destinations.clear()
+
+
+@pytest.mark.parametrize("changed", [led_elsewhere, led_to_another_file, led_nowhere])
+def test_an_old_page_sends_nothing_to_places_that_it_did_not_show(client, item, changed):
+    a_place(item, "first")
+    shown = client.get(reverse("outbox-item", args=[item.pk])).context["places_digest"]
+    changed(item)
+
+    answer = decide(client, item, "approve", places=shown)
+
+    assert answer.status_code == 409
+    assert "changed meanwhile" in said(answer)
+    assert item.state == "pending"
+    assert not Decision.objects.exists()
+    assert not Delivery.objects.exists()
+
+
+def test_a_place_that_is_added_after_the_approval_does_not_get_it(client, item):
+    decide(client, item, "approve")
+    a_place(item, "later")
+
+    deliver_due()
+
+    assert item.state == "approved"
+    assert not Delivery.objects.exists()
 
 
 @pytest.mark.parametrize("digest", ["", "abc", "é" * 64])
