@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistants import delivery, memory, outbox, reminding
+from assistants import delivery, memory, noticing, outbox, reminding
 from assistants.config import Config
 from assistants.models import Assistant, MemorySnapshot, Wakeup
 from runs import clock
@@ -25,11 +25,12 @@ def write_item(wakeup: Wakeup, body: str, config: Config) -> None:
 
 
 def deliver_due() -> None:
-    """Send what is approved and due, and reminders; what nobody decided in time expires.
+    """Send what is approved and due, reminders and notices; what nobody decided in time expires.
 
     It may take as long as the slowest receiver. Behind that, what assistants remembered that were
     removed long ago goes.
     """
     delivery.deliver_due(clock.now())
     reminding.remind_due()
+    noticing.send_due()
     memory.forget_old()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
@@ -137,6 +137,34 @@ def secret(name: str) -> str:
     except (OSError, UnicodeDecodeError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
         raise BadSetting(f"{name}_FILE cannot be read: {reason}") from None
+
+
+def mail_server(name: str) -> dict[str, str | int | bool]:
+    """Django's settings for `smtp(s)://[USER:PASSWORD@]HOST[:PORT]`; none where it is not set.
+
+    smtps speaks TLS from the first byte on; smtp begins it, but on this machine itself.
+    """
+    value = secret(name)
+    if not value:
+        return {}
+    try:
+        parts = urlsplit(value)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    extra = parts.path.strip("/") or parts.query or parts.fragment
+    if parts.scheme not in ("smtp", "smtps") or not parts.hostname or extra:
+        # its value holds a password
+        raise BadSetting(f"{name} must be smtp://[USER:PASSWORD@]HOST[:PORT], or smtps://")
+    is_tls, is_here = parts.scheme == "smtps", parts.hostname in ("localhost", "127.0.0.1", "::1")
+    return {
+        "EMAIL_HOST": parts.hostname,
+        "EMAIL_PORT": port or (465 if is_tls else 25 if is_here else 587),
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+        "EMAIL_USE_SSL": is_tls,
+        "EMAIL_USE_TLS": not is_tls and not is_here,
+    }
 
 
 def state_home() -> Path:

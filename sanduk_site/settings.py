@@ -50,6 +50,10 @@ try:
     if env.text("SANDUK_BASE_URL"):
         ALLOWED_HOSTS.append(env.host_of(SANDUK_BASE_URL))
     TIME_ZONE = env.time_zone("SANDUK_TIME_ZONE", "UTC")
+    _mail_server = env.mail_server("SANDUK_EMAIL_URL")
+    DEFAULT_FROM_EMAIL = env.text(
+        "SANDUK_EMAIL_FROM", f"sanduk@{env.host_of(SANDUK_BASE_URL).strip('[]')}"
+    )
     _secret_key = env.secret("SANDUK_SECRET_KEY")
     _database_url = env.secret("DATABASE_URL")
 except env.BadSetting as exc:
@@ -177,6 +181,10 @@ Q_CLUSTER: dict[str, Any] = {
         }
     },
 }
+# notices to people go through it; without one none is sent
+SANDUK_SENDS_MAIL = bool(_mail_server)
+globals().update(_mail_server)
+EMAIL_TIMEOUT = 10
 STATIC_URL = "static/"
 # found where the packages keep them: nothing to collect, nothing to forget
 WHITENOISE_USE_FINDERS = True

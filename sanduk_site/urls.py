@@ -6,7 +6,16 @@ from django.apps import apps
 from django.contrib import admin
 from django.urls import include, path
 
-from sanduk_site import first_run_pages, health, home, key_pages, pages, session_pages, setup
+from sanduk_site import (
+    first_run_pages,
+    health,
+    home,
+    key_pages,
+    notice_pages,
+    pages,
+    session_pages,
+    setup,
+)
 
 admin.autodiscover()
 # whoever may add a schedule of the queue's there may have any function called with any argument
@@ -29,6 +38,7 @@ urlpatterns = [
     path("first-run/<str:name>", first_run_pages.step, name="first-run-step"),
     path("keys", key_pages.listed, name="own-keys"),
     path("keys/keep", key_pages.keep, name="own-key"),
+    path("notices", notice_pages.notices, name="notices"),
     path("sessions", session_pages.sessions, name="sessions"),
     path("sessions/<int:pk>/end", session_pages.end, name="session-end"),
 ]

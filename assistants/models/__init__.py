@@ -4,6 +4,7 @@ from assistants.models.assistant import Assistant, Schedule
 from assistants.models.grant import Grant
 from assistants.models.mail import InboxMessage, OutboxItem
 from assistants.models.memory import MemorySnapshot
+from assistants.models.notice import Notice
 from assistants.models.sending import Delivery, Destination
 from assistants.models.wakeup import Wakeup
 
@@ -14,6 +15,7 @@ __all__ = [
     "Grant",
     "InboxMessage",
     "MemorySnapshot",
+    "Notice",
     "OutboxItem",
     "Schedule",
     "Wakeup",

@@ -36,6 +36,7 @@ PAGES: dict[str, tuple[str, set[str], frozenset[str]]] = {
     "first-run-step": ("/first-run/team", {"GET", "HEAD", "POST"}, ADMINISTRATORS),
     "own-keys": ("/keys", {"GET", "HEAD"}, SIGNED_IN),
     "own-key": ("/keys/keep", {"POST"}, SIGNED_IN),
+    "notices": ("/notices", {"GET", "HEAD", "POST"}, SIGNED_IN),
     "sessions": ("/sessions", {"GET", "HEAD"}, SIGNED_IN),
     "session-end": ("/sessions/{session}/end", {"POST"}, SIGNED_IN),
 }

@@ -153,3 +153,36 @@ def test_a_state_directory_that_is_no_text_is_told_by_the_variable_it_came_from(
 
     with pytest.raises(BadSetting, match=f"^{name} is no UTF-8 text"):
         env.state_home()
+
+
+@pytest.mark.parametrize(
+    ("value", "host", "port", "is_ssl", "is_tls"),
+    [
+        ("smtps://ada:p%40ss@mail.example", "mail.example", 465, True, False),
+        ("smtp://mail.example", "mail.example", 587, False, True),
+        ("smtp://mail.example:2525/", "mail.example", 2525, False, True),
+        ("smtp://localhost", "localhost", 25, False, False),
+    ],
+)
+def test_a_mail_server_is_spoken_to_with_tls_but_on_this_machine(
+    monkeypatch, value, host, port, is_ssl, is_tls
+):
+    monkeypatch.setenv("X_MAIL", value)
+    found = env.mail_server("X_MAIL")
+    assert (found["EMAIL_HOST"], found["EMAIL_PORT"]) == (host, port)
+    assert (found["EMAIL_USE_SSL"], found["EMAIL_USE_TLS"]) == (is_ssl, is_tls)
+    assert found["EMAIL_HOST_PASSWORD"] == ("p@ss" if is_ssl else "")
+
+
+@pytest.mark.parametrize("value", ["mail.example", "http://u:hunter2@x", "smtp://", "smtp://x:y:z"])
+def test_a_mail_server_that_is_none_is_named_without_its_password(monkeypatch, value):
+    monkeypatch.setenv("X_MAIL", value)
+    with pytest.raises(env.BadSetting) as bad:
+        env.mail_server("X_MAIL")
+    assert "X_MAIL" in str(bad.value)
+    assert "hunter2" not in str(bad.value)
+
+
+def test_without_a_mail_server_nothing_is_set(monkeypatch):
+    monkeypatch.delenv("X_MAIL", raising=False)
+    assert env.mail_server("X_MAIL") == {}
