@@ -61,6 +61,9 @@ def take(clone: Path) -> tuple[Results | None, str]:
         return None, f"{FILE}: {exc}"
     if not found.summary.strip():
         return None, f"{FILE}: its summary is blank"
+    texts = (found.summary, *(found.files_changed or ()), *found.risks, *found.followups)
+    if any("\0" in text for text in texts):
+        return None, f"{FILE}: it holds a NUL"  # which not every database keeps
     return found, ""
 
 

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
+from collections.abc import Callable
 from typing import Any
+
+from django.db import IntegrityError, transaction
 
 from assistants.config import Config
 from assistants.models import Assistant, Schedule, Wakeup
 from runs import clock
 from runs.models import Run
+
+
+def refused(make: Callable[[], Any]) -> bool:
+    """Whether the database itself refuses what `make` writes."""
+    try:
+        with transaction.atomic():
+            make()
+    except IntegrityError:
+        return True
+    return False
 
 
 def run_fields(**fields: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from django.db import IntegrityError, transaction
 
 from assistants.models import (
     Assistant,
@@ -18,18 +17,9 @@ from assistants.models import (
     Wakeup,
 )
 from runs import clock
-from tests.factories import make_assistant, make_schedule, make_wakeup
+from tests.factories import make_assistant, make_schedule, make_wakeup, refused
 
 pytestmark = pytest.mark.django_db
-
-
-def refused(make) -> bool:
-    try:
-        with transaction.atomic():
-            make()
-    except IntegrityError:
-        return True
-    return False
 
 
 def make_item(**fields) -> OutboxItem:

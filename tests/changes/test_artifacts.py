@@ -193,9 +193,10 @@ def test_an_account_is_read_with_whatever_else_it_says(tmp_path):
         "[]",
         b"\xff",
         '{"summary": "\\ud800"}',
+        '{"summary": "x\\u0000"}',
         '{"summary": "x", "pad": "' + "x" * results.FILE_MAX + '"}',
     ],
-    ids=range(17),
+    ids=range(18),
 )
 def test_an_account_that_is_none_is_left_aside_and_harms_nothing(tmp_path, text):
     found, wrong = account(tmp_path, text)

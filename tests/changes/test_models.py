@@ -6,7 +6,6 @@ import itertools
 from pathlib import Path
 
 import pytest
-from django.db import IntegrityError, transaction
 
 from changes.models import Attempt, Change, Repository, RiskFlag, Skill, TestRun
 from changes.models.change import STEPS
@@ -21,17 +20,9 @@ from tests.changes.rows import (
     make_repository,
     reviewed,
 )
+from tests.factories import refused
 
 pytestmark = pytest.mark.django_db
-
-
-def refused(make) -> bool:
-    try:
-        with transaction.atomic():
-            make()
-    except IntegrityError:
-        return True
-    return False
 
 
 def in_state(state: str) -> Change:

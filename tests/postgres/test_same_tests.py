@@ -26,6 +26,11 @@ SAME = [
     "assistants/sending/test_ledger.py",
     "assistants/test_ticking.py",
     "assistants/test_transitions.py",
+    "changes/test_artifacts.py",
+    "changes/test_gate.py",
+    "changes/test_gate_landing.py",
+    "changes/test_models.py",
+    "changes/test_skills.py",
     "site/test_live_trace.py",
     "site/test_pages_acting.py",
     "site/test_pages_gate.py",
@@ -42,7 +47,7 @@ def url(postgres: str) -> Iterator[str]:
 
 
 @pytest.mark.timeout(900)
-def test_the_tests_of_runs_and_assistants_pass_on_postgresql(url: str) -> None:
+def test_the_tests_of_runs_assistants_and_changes_pass_on_postgresql(url: str) -> None:
     files = [f"tests/{name}" for name in SAME]
     # the database that pytest makes there, beside the fresh one, is called after it
     done = subprocess.run(
