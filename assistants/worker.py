@@ -71,7 +71,7 @@ class Signals:
 class Worker:
     """Args:
     say: is told in a sentence what happens.
-    beside: is kept alive with the clusters, and asked to end before them.
+    beside: is kept alive with the clusters, and asked to end when they have.
     """
 
     def __init__(self, say: Callable[[str], None], beside: Companion | None = None) -> None:
@@ -87,13 +87,23 @@ class Worker:
             try:
                 mended = self._watch(clusters, up)
             finally:
+                self._drain(clusters)
                 if self._beside is not None:
+                    # last: a page that shows what is waited for must be answered until then
                     self._beside.stop()
-                clusters.drain(settings.SANDUK_DRAIN_SECONDS, lambda: self._signals.count > 1)
-                if self._beside is not None:
                     self._beside.end()
                 self._recover_what_was_cut()
             return 0 if mended else 1
+
+    def _drain(self, clusters: Clusters) -> None:
+        seconds = settings.SANDUK_DRAIN_SECONDS
+        if many := len(_busy()):
+            under_way = "1 that is under way" if many == 1 else f"{many} that are under way"
+            self._say(
+                f"stopping: nothing new is begun, and {under_way} may take {seconds} s to end; "
+                "a second signal does not wait"
+            )
+        clusters.drain(seconds, lambda: self._signals.count > 1)
 
     def _watch(self, clusters: Clusters, up: str) -> bool:
         """Until a signal. False when a cluster cannot be kept alive."""
