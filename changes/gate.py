@@ -76,7 +76,8 @@ def accept(uid: str, person: Person, words: Accepting) -> Standing:
             not decide. Nothing is changed then.
     """
     change = _found(uid)
-    if change.state == Change.State.LANDING:
+    if change.state == Change.State.LANDING and change.attempt is not None:
+        _check_expected(change, change.attempt, words.expect)
         return _standing(change)  # decided; whoever is here may finish it
     attempt = _reviewed(change)
     said = rules.of(change.repository.uid)

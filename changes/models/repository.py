@@ -10,6 +10,8 @@ from typing import ClassVar
 from django.db import models
 
 from runs import clock
+from runs.refusal import Refusal
+from runs.visible import visible_name
 
 _WORDS = re.compile("[^a-z0-9]+")
 
@@ -26,7 +28,16 @@ def identity_of(path: str) -> str:
 
 class RepositoryQuerySet(models.QuerySet["Repository"]):
     def at(self, path: str) -> Repository:
-        """The row of the repository at this resolved path, made when it is missing."""
+        """The row of the repository at this resolved path, made when it is missing.
+
+        Raises Refusal: no row can hold this path.
+        """
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            raise Refusal(
+                f"{visible_name(path)} is no UTF-8: rename the directory the repository is in"
+            ) from None
         facts = {"uid": identity_of(path)}
         found, _made = self.get_or_create(path=path, defaults=facts)
         return found

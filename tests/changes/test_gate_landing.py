@@ -20,6 +20,8 @@ def test_accepting_again_what_is_to_land_goes_on_with_it(project):
     planned = Change.objects.get(pk=change.pk).landing
 
     again = gate.accept(change.uid, SOMEBODY, yes(branch="other"))
+    with pytest.raises(Refusal, match="read it again"):
+        gate.accept(change.uid, SOMEBODY, yes(expect="0" * 64))
     gate.land(change.uid)
 
     assert again.change.landing == planned

@@ -12,6 +12,7 @@ from changes.models.change import STEPS
 from changes.models.repository import identity_of
 from changes.store import place
 from runs import clock
+from runs.refusal import Refusal
 from tests.changes.rows import (
     LEASE_S,
     OWNER,
@@ -259,6 +260,11 @@ def test_any_path_has_an_id_that_is_a_plain_name(path):
     uid = identity_of(path)
     assert uid.isascii()
     assert place(Path("/s"), uid).name == f"{uid}.git"
+
+
+def test_a_path_that_no_row_can_hold_is_refused_in_words():
+    with pytest.raises(Refusal, match=r"/srv/\\xff is no UTF-8"):
+        Repository.objects.at("/srv/\udcff")
 
 
 def test_one_version_of_a_skill_is_in_force():
