@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db.models import Count, Q, Sum
 
@@ -11,10 +11,11 @@ from runs.models import RelayCall, Run
 from runs.templatetags import evidence
 from runs.visible import visible
 
+R = TypeVar("R", bound=Run)
 _PRICED = Q(cost_kind__in=("exact", "reported"))
 
 
-def so_far(runs: Iterable[Run]) -> list[Run]:
+def so_far(runs: Iterable[R]) -> list[R]:
     """The runs, the live ones with the sums of the calls that are written down. Not to be saved."""
     chosen = list(runs)
     live = {run.pk: run for run in chosen if run.state != Run.State.ENDED}

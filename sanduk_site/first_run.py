@@ -16,6 +16,7 @@ from runs import audit, clock, condition, credentials, four_eyes, keys, own_keys
 from runs.condition import EngineCondition
 from runs.models import SiteSetting
 from runs.refusal import Refusal
+from sanduk_site import people, roles
 
 NAME = "first_run"
 SAMPLE, AGENT, REHEARSAL = "sample", "pi", "rehearsal"
@@ -27,11 +28,13 @@ class Step:
     name: its place in the address.
     title: a question, or what to do.
     is_done: whether it can be passed over.
+    is_asked: whether it is a step at all, as far as was chosen.
     """
 
     name: str
     title: str
     is_done: Callable[[], bool]
+    is_asked: Callable[[], bool] = lambda: True
 
 
 def state() -> dict[str, Any]:
@@ -61,15 +64,40 @@ STEPS = (
         "One person, or a team?",
         lambda: four_eyes.is_pinned() or four_eyes.chosen() is not None,
     ),
+    Step(
+        "second",
+        "A second person",
+        lambda: has_second() or bool(state().get("second")),
+        is_asked=four_eyes.is_on,
+    ),
     Step("provider", "Whose models?", lambda: bool(state().get("provider"))),
     Step("engine", "What starts containers?", lambda: bool(state().get("engine"))),
     Step("assistant", "A first assistant", lambda: bool(state().get("assistant"))),
 )
 
 
+def steps() -> list[Step]:
+    """Those that are asked, as far as was chosen."""
+    return [step for step in STEPS if step.is_asked()]
+
+
 def next_step() -> Step | None:
     """The first that is not done; None when all are."""
-    return next((step for step in STEPS if not step.is_done()), None)
+    return next((step for step in steps() if not step.is_done()), None)
+
+
+def has_second() -> bool:
+    """Whether there is somebody beside the first who may decide."""
+    return bool(roles.deciders().count() > 1)
+
+
+def invite(name: str, *, actor: Any) -> str:
+    """Make an approver's account; the token of the link that sets its password. Raises Refusal."""
+    if not name:
+        raise Refusal("the second person needs a name")
+    _, token = people.add(name, [roles.APPROVER], actor=actor)
+    remember(actor, second=name)
+    return token
 
 
 def keep_key(name: str, value: str, *, actor: Any) -> None:

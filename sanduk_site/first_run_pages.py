@@ -6,12 +6,16 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
+from assistants import outbox
+from assistants.models import OutboxItem
 from runs import four_eyes, own_keys, pulse
 from runs.pages import for_those_who_may, page
 from runs.refusal import Refusal
+from runs.verdicts import Person
 from sanduk_site import first_run, roles
 from sanduk_site.health import WORKER_MAX_S
 from sanduk_site.sudo import fresh_login_required
@@ -27,11 +31,10 @@ def start(request: HttpRequest) -> HttpResponse:
     if step is not None:
         return redirect("first-run-step", step.name)
     context = {
-        "steps": first_run.STEPS,
         "four_eyes": four_eyes.is_on(),
         "state": first_run.state(),
-        "item": first_run.sample_item(),
-        "people": roles.administrators().count(),
+        **_waiting(request),
+        "has_second": first_run.has_second(),
     }
     return page(request, "site/first_run/end.html", context, title="All set", section="")
 
@@ -42,22 +45,25 @@ def start(request: HttpRequest) -> HttpResponse:
 @fresh_login_required
 def step(request: HttpRequest, name: str) -> HttpResponse:
     """Show a step, or take what was chosen in it and go on."""
-    current = next((each for each in first_run.STEPS if each.name == name), None)
+    steps = first_run.steps()
+    current = next((each for each in steps if each.name == name), None)
     if current is None:
         raise Http404
-    problem = ""
+    problem, given = "", {}
     if request.method == "POST":
         try:
-            _TAKEN[name](request)
+            given = _TAKEN[name](request) or {}
         except Refusal as exc:
             problem = str(exc)
         else:
             stay = name == "assistant"
-            return redirect("first-run-step", name) if stay else redirect("first-run")
+            if not given:  # what can be shown once is shown now
+                return redirect("first-run-step", name) if stay else redirect("first-run")
     context = {
-        "steps": [(each, each.is_done(), each is current) for each in first_run.STEPS],
+        "steps": [(each, each.is_done(), each is current) for each in steps],
         "problem": problem,
-        **_SHOWN[name](),
+        **_SHOWN[name](request),
+        **given,
     }
     template = f"site/first_run/{name}.html"
     status = 409 if problem else 200
@@ -70,6 +76,15 @@ def _take_team(request: HttpRequest) -> None:
         raise Refusal("four eyes are switched off in the terminal alone: sanduk user four-eyes off")
     if not four_eyes.is_pinned():
         four_eyes.choose(team, actor=request.user)
+
+
+def _take_second(request: HttpRequest) -> dict[str, Any] | None:
+    if "skip" in request.POST:
+        first_run.remember(request.user, second="later")
+        return None
+    name = request.POST.get("name", "").strip()
+    token = first_run.invite(name, actor=request.user)
+    return {"link": request.build_absolute_uri(reverse("setup", args=[token])), "invited": name}
 
 
 def _take_provider(request: HttpRequest) -> None:
@@ -94,26 +109,45 @@ def _take_assistant(request: HttpRequest) -> None:
     first_run.remember(request.user, assistant=first_run.SAMPLE, finished=True)
 
 
-def _show_team() -> dict[str, Any]:
+def _show_team(request: HttpRequest) -> dict[str, Any]:
     return {"pinned": four_eyes.is_pinned(), "chosen": four_eyes.chosen()}
 
 
-def _show_provider() -> dict[str, Any]:
+def _show_second(request: HttpRequest) -> dict[str, Any]:
+    others = roles.deciders().exclude(pk=request.user.pk).order_by("username")
+    return {"others": others, "typed": request.POST.get("name", "")[:150]}
+
+
+def _show_provider(request: HttpRequest) -> dict[str, Any]:
     return {"providers": sorted(own_keys.keyed()), "chosen": first_run.state()}
 
 
-def _show_engine() -> dict[str, Any]:
+def _show_engine(request: HttpRequest) -> dict[str, Any]:
     return {"engine": first_run.engine()}
 
 
-def _show_assistant() -> dict[str, Any]:
+def _waiting(request: HttpRequest) -> dict[str, Any]:
+    """What the sample wants to say, and whether this person may let it."""
+    item = first_run.sample_item()
+    person = Person(user=request.user, via="web")
+    pending = item if item is not None and item.state == OutboxItem.State.PENDING else None
+    others = roles.deciders().exclude(pk=request.user.pk).order_by("username")
+    return {
+        "item": item,
+        "is_mine": pending is not None and outbox.may_approve(pending, person),
+        "is_open": pending is not None,
+        "others": list(others[:5]),
+    }
+
+
+def _show_assistant(request: HttpRequest) -> dict[str, Any]:
     assistant = first_run.sample()
     age_s = pulse.age_s("worker")
     return {
         "assistant": assistant,
         "directory": first_run.sample_directory(),
         "wakeup": assistant.wakeups.order_by("-pk").first() if assistant else None,
-        "item": first_run.sample_item() if assistant else None,
+        **(_waiting(request) if assistant else {}),
         "worker_is_up": age_s is not None and age_s <= WORKER_MAX_S,
         "agent": first_run.AGENT,
     }
@@ -121,12 +155,14 @@ def _show_assistant() -> dict[str, Any]:
 
 _TAKEN = {
     "team": _take_team,
+    "second": _take_second,
     "provider": _take_provider,
     "engine": _take_engine,
     "assistant": _take_assistant,
 }
 _SHOWN = {
     "team": _show_team,
+    "second": _show_second,
     "provider": _show_provider,
     "engine": _show_engine,
     "assistant": _show_assistant,

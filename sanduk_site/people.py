@@ -25,8 +25,11 @@ def named(name: str) -> Any:
     return user
 
 
-def add(name: str, wanted: Iterable[str]) -> tuple[Any, str]:
+def add(name: str, wanted: Iterable[str], *, actor: Any = None) -> tuple[Any, str]:
     """Make an account with these roles, and the token of the link that sets its password.
+
+    Args:
+        actor: the site user who makes it; None for the OS account of this process.
 
     Raises Refusal for a name that is none, or taken.
     """
@@ -36,8 +39,8 @@ def add(name: str, wanted: Iterable[str]) -> tuple[Any, str]:
         user.clean_fields()
         with transaction.atomic():
             user.save()
-            audit.record("user.add", _subject(user))
-            roles.give(user, wanted, is_new=True)
+            audit.record("user.add", _subject(user), actor=actor)
+            roles.give(user, wanted, actor=actor, is_new=True)
             return user, links.new(user)
     except ValidationError as exc:
         raise Refusal(f"{name!r} is no user name: {' '.join(exc.messages)}") from None

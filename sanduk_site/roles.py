@@ -107,6 +107,12 @@ def check_one_is_left(name: str) -> None:
         raise Refusal(f"{name} is the last administrator; make another first")
 
 
+def deciders() -> Any:
+    """The people who may decide on what wants to leave."""
+    backend = "django.contrib.auth.backends.ModelBackend"
+    return get_user_model().objects.with_perm("assistants.decide_outboxitem", backend=backend)
+
+
 def administrators() -> Any:
     """The people who may do everything."""
     is_one = Q(is_superuser=True) | Q(groups__name=ADMINISTRATOR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from dataclasses import replace
 
@@ -12,7 +13,8 @@ from assistants.models import Assistant, Wakeup
 from runs import credentials, four_eyes
 from runs.condition import EngineCondition
 from runs.models import AuditEvent
-from sanduk_site import first_run
+from sanduk_site import first_run, links, roles
+from tests.site.pages import make_item
 
 pytestmark = pytest.mark.django_db
 CANARY = "sk-canary-0123456789abcdef"
@@ -77,13 +79,67 @@ def test_a_team_sets_four_eyes_and_no_page_switches_them_off(client, root):
     assert [(e.actor, e.detail["on"]) for e in events] == [(root, False), (root, True)]
 
 
+def test_a_team_invites_a_second_person_who_may_decide_and_sees_the_link_once(client, root):
+    client.post("/first-run/team", {"team": "team"})
+    assert where(client) == "second"
+
+    page = client.post("/first-run/second", {"name": "bea"})
+
+    assert page.status_code == 200
+    link = re.search(r"http://testserver/setup/[\w-]+", page.content.decode())
+    assert link
+    assert where(client) == "provider"
+    assert link[0].encode() not in client.get("/first-run/second").content
+    (event,) = AuditEvent.objects.filter(action="user.add")
+    assert (event.actor, event.subject) == (root, "user:bea")
+    bea = get_user_model().objects.get(username="bea")
+    assert roles.of(bea) == ["approver"]
+    assert links.found(link[0].rpartition("/")[2]).user == bea
+    assert client.post("/first-run/second", {"name": "bea"}).status_code == 409
+    assert client.post("/first-run/second", {"name": " "}).status_code == 409
+
+
+def test_one_person_is_not_asked_for_a_second_and_a_team_may_do_it_later(client, root):
+    client.post("/first-run/team", {"team": "one"})
+    assert where(client) == "provider"
+    assert client.get("/first-run/second").status_code == 404
+
+    client.post("/first-run/team", {"team": "team"})
+    client.post("/first-run/second", {"skip": "1"})
+    assert where(client) == "provider"
+    first_run.remember(root, provider="rehearsal", engine="docker", assistant="none")
+    end = client.get("/first-run").content.decode()
+    assert "sanduk user add NAME approver" in end
+    assert "/first-run/second" in end
+
+
+def test_what_the_sample_says_in_a_team_waits_for_the_second_person(client, root, takes_any_plan):
+    client.post("/first-run/team", {"team": "team"})
+    client.post("/first-run/second", {"name": "bea"})
+    client.post("/first-run/assistant")
+    item = make_item(Assistant.objects.get(), "# Hello", wakeup=Wakeup.objects.get())
+
+    page = client.get("/first-run/assistant").content.decode()
+    assert "it waits for somebody else" in page
+    assert "<strong>bea</strong>" in page
+    assert "Read it and decide" not in page
+
+    client.force_login(get_user_model().objects.get(username="bea"))
+    gate = client.get(f"/outbox/{item.pk}/").content.decode()
+    assert 'value="approve"' in gate
+    seen = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', gate))
+    client.post(f"/outbox/{item.pk}/decide", {**seen, "verdict": "approve"})
+    item.refresh_from_db()
+    assert item.state == "approved"
+
+
 def test_what_the_environment_pins_is_shown_and_not_asked(client, root, settings):
     settings.SANDUK_FOUR_EYES = True
 
     page = client.get("/first-run/team")
 
     assert b"SANDUK_FOUR_EYES" in page.content
-    assert where(client) == "provider"
+    assert where(client) == "second"
     client.post("/first-run/team", {"team": "one"})
     assert four_eyes.is_on() is True
 
