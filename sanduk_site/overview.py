@@ -71,7 +71,7 @@ def running(user: Any) -> list[Run]:
         .annotate(last_line=Subquery(last.values("begins")[:1]))
         .defer("report", "task")
     )
-    rows = figures.so_far(found.order_by("created_at")[:SHOWN])
+    rows: list[Any] = figures.so_far(found.order_by("created_at")[:SHOWN])
     now = clock.now()
     for run in rows:
         wakeup = getattr(run, "wakeup", None)
