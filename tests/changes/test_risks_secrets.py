@@ -140,6 +140,16 @@ def test_a_secret_across_the_edge_of_what_is_scanned_at_once_is_found(store, mon
         assert [(f.path, f.line) for f in secrets(seen)[:1]] == [(b"a.txt", 1)], before
 
 
+def test_one_cut_into_lines_at_that_edge_is_found_too(store, monkeypatch):
+    monkeypatch.setattr(secrets_found, "_PIECE", 1000)
+    monkeypatch.setattr(secrets_found, "_OVERLAP", 100)
+    pieces = "-\n".join(HELD.split("-"))
+    for before in range(930, 1010, 7):
+        filling = "x" * 49 + "\n"
+        text = filling * (before // 50) + "y" * (before % 50) + "\n" + pieces + "\n" + filling * 30
+        assert secrets(found(store, {"a.txt": text})), before
+
+
 def test_what_is_not_scanned_for_its_amount_is_no_all_clear(store, monkeypatch):
     monkeypatch.setattr(secrets_found, "TOTAL_MAX", 100)
     seen = found(store, {"a.txt": "x\n" * 30, "b.txt": "x\n" * 30, "c.txt": "y\n" * 30})
