@@ -13,9 +13,12 @@ from assistants import belonging, noticing
 from assistants.models import Delivery, Destination, Notice
 from runs import clock
 from runs.models import AuditEvent
+from sanduk_site import env
+from tests.assistants.sending.test_mail import server as smtp
 from tests.factories import make_assistant
 from tests.site.pages import EVIL, make_item, somebody
 
+__all__ = ["smtp"]
 pytestmark = pytest.mark.django_db
 
 
@@ -178,3 +181,24 @@ def test_each_person_chooses_for_themselves(client):
     ben.refresh_from_db()
     assert (ada.email, ben.email) == ("ada@example.org", "")
     assert "ada@example.org" in client.get(place).content.decode()
+
+
+def test_a_mail_server_gets_it_as_the_setting_says(now, settings, monkeypatch, smtp):
+    monkeypatch.setenv("SANDUK_EMAIL_URL", f"smtp://127.0.0.1:{smtp.server_address[1]}")
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    for name, value in env.mail_server("SANDUK_EMAIL_URL").items():
+        setattr(settings, name, value)
+    telling("ada", "approver")
+    now(minutes=1)
+    new_item(make_assistant("daily"), "said")
+    now(minutes=6)
+    assert noticing.send_due() == 1
+    (letter,) = smtp.got
+    assert "To: ada@example.org" in letter
+    assert "Subject: sanduk: 1 item waits for a decision" in letter
+    now(minutes=1)
+    new_item(make_assistant("other"), "said")
+    now(minutes=6)
+    smtp.answers["MAIL"] = "550 no"
+    assert noticing.send_due() == 0
+    assert AuditEvent.objects.filter(action="notice.failed").count() == 1
