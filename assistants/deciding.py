@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from assistants import destinations, excerpts, outbox
+from assistants import destinations, excerpts, memory, outbox
 from assistants.memory.comparing import compared, earlier
 from assistants.memory.differences import Texts
 from assistants.memory.manifest import Damaged
@@ -48,6 +48,9 @@ def risks(item: OutboxItem) -> list[Risk]:
         many = "A character" if unseen == 1 else f"{unseen:,} characters"
         text = f"{many} that nobody would see stands here as a mark such as \\u202e."
         found.append(Risk("flagged", "Hidden characters", text))
+    if (snapshot := snapshot_of(item)) is not None:
+        found += of_memory(snapshot)
+        found.sort(key=lambda risk: risk.kind != "secret")
     if len(item.body) > SHOWN_MAX:
         text = f"Only the first {SHOWN_MAX:,} characters are on this page. Download it to read all."
         found.append(Risk("flagged", "Longer than this page", text))
@@ -80,6 +83,16 @@ def _of_the_run(item: OutboxItem) -> list[Risk]:
         text = "The run had the key and the network in its container."
         found.append(Risk("flagged", "Open mode", text))
     return found
+
+
+def of_memory(snapshot: MemorySnapshot) -> list[Risk]:
+    """What was found in what a wakeup wants to remember; held values are taken out of it."""
+    return [
+        Risk("unknown", "Could not check what it wants to remember", each.line)
+        if each.is_unchecked
+        else Risk("secret", "A secret in what it wants to remember?", each.line)
+        for each in memory.findings(snapshot)
+    ]
 
 
 def run_of(item: OutboxItem) -> Run | None:

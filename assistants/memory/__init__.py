@@ -5,6 +5,7 @@ Everything here blocks; an event loop calls it in a thread.
 
 from assistants.memory.forgetting import forget_old
 from assistants.memory.review import accept, reject
+from assistants.memory.scanning import findings
 from assistants.memory.snapshots import after_wakeup, before_wakeup, restore, take
 from assistants.memory.trust import is_unreviewed, start_from
 
@@ -12,6 +13,7 @@ __all__ = [
     "accept",
     "after_wakeup",
     "before_wakeup",
+    "findings",
     "forget_old",
     "is_unreviewed",
     "reject",

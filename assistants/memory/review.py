@@ -9,6 +9,7 @@ from django.db import transaction
 
 from assistants import belonging
 from assistants.memory import trust
+from assistants.memory.scanning import findings
 from assistants.memory.snapshots import Memory, locked, put_by_hand, refuse_while_running
 from assistants.models import Assistant, MemorySnapshot, Wakeup
 from runs import audit
@@ -32,10 +33,23 @@ def accept(
         actor: the site user who decides; None for the OS account of this process.
         via: "web" or "terminal".
 
-    Raises Refusal when it does not wait for review.
+    Raises Refusal when it does not wait for review, or a secret may be in it and no reason says
+    why it is trusted nevertheless.
     """
+    if not reason.strip():
+        _check_plain(snapshot)
     with locked(assistant):
         return _decide(snapshot, _Review.ACCEPTED, actor=actor, via=via, reason=reason)
+
+
+def _check_plain(snapshot: MemorySnapshot) -> None:
+    if snapshot.review != _Review.WAITING:
+        return
+    if found := findings(snapshot):
+        raise Refusal(
+            f"memory {snapshot.pk} may hold a secret ({found[0].line}); accepting it needs a "
+            "reason: --reason TEXT"
+        )
 
 
 def reject(

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 from assistants import deciding, memory
 from assistants.memory import showing
 from assistants.memory.comparing import earlier
+from assistants.memory.differences import held
 from assistants.models import MemorySnapshot
 from runs.pages import attempt, for_those_who_may, page
 from runs.refusal import Refusal
@@ -67,12 +68,16 @@ def _shown(
     request: HttpRequest, found: MemorySnapshot, *, typed: str = "", status: int = 200
 ) -> HttpResponse:
     name = found.assistant.name
+    risks = deciding.of_memory(found)
+    hiding = held()
     context = {
         "snapshot": found,
+        "risks": risks,
+        "is_grave": any(risk.kind == "secret" for risk in risks),
         "earlier": earlier(found),
         "size": showing.size(found.size_bytes),
         "memory": deciding.changes(found),
-        "left_out": list(showing.left_out(found))[:100],
+        "left_out": [hiding.text(each) for each in showing.left_out(found)][:100],
         "is_open": found.review == MemorySnapshot.Review.WAITING,
         "typed": typed,
     }

@@ -1,0 +1,82 @@
+"""Secrets, and what looks like one, in what a wakeup remembered: in names and in contents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from assistants.memory.comparing import compared, earlier
+from assistants.memory.differences import Difference
+from assistants.memory.manifest import Damaged, Entry
+from assistants.memory.snapshots import store_of
+from assistants.memory.store import Store
+from assistants.models import MemorySnapshot
+from runs import secret_scan
+from runs.hidden import Hiding
+from runs.secret_scan import SCAN_MAX, Finding
+from runs.visible import visible, visible_name
+
+ALL_BYTES = 4 * SCAN_MAX  # of all contents of one difference
+TOLD_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Args:
+    line: where and what, safe to print, without the secret itself.
+    is_unchecked: something could not be looked at, which is no all-clear.
+    """
+
+    line: str
+    is_unchecked: bool = False
+
+
+def findings(snapshot: MemorySnapshot) -> list[Found]:
+    """What to look at before the memory is trusted, capped.
+
+    Like the gate's, it is of what is new: the page shows the same difference.
+    """
+    held, problems = secret_scan.held_secrets()
+    try:
+        found = compared(snapshot.assistant, earlier(snapshot), snapshot)
+        told = [*map(_found, problems), *_of_all(found, store_of(snapshot.assistant), held)]
+    except (Damaged, OSError) as exc:
+        told = [Found(f"the snapshot cannot be read: {exc}", is_unchecked=True)]
+    hiding = Hiding(held.values())
+    shown = [Found(visible(hiding.text(each.line)), each.is_unchecked) for each in told[:TOLD_MAX]]
+    more = len(told) - TOLD_MAX
+    return [*shown, Found(f"and {more:,} more")] if more > 0 else shown
+
+
+def _found(finding: Finding, where: str = "") -> Found:
+    told = f"{where}: {finding.told()}" if where else finding.told()
+    return Found(told, finding.kind == "unchecked")
+
+
+def _of_all(found: Iterable[Difference], store: Store, held: dict[str, str]) -> Iterator[Found]:
+    new = [each.new for each in found if each.new is not None]
+    names = "\n".join(each.name for each in new).encode("utf-8", "surrogateescape")
+    targets = b"\n".join(each.target for each in new if each.kind == "link")
+    for what, data in (("the names of its files", names), ("where its links lead", targets)):
+        yield from (_found(each, what) for each in secret_scan.scan_for(data, held))
+    left = ALL_BYTES
+    for entry in new:
+        if entry.kind != "file":
+            continue
+        if left <= 0:
+            yield Found(f"what follows the first {ALL_BYTES // 2**20} MB", is_unchecked=True)
+            return
+        data = _begin(store, entry)
+        left -= len(data)
+        name = visible_name(entry.name, limit=300)
+        yield from (_found(each, name) for each in secret_scan.scan_for(data, held))
+
+
+def _begin(store: Store, entry: Entry) -> bytes:
+    """So much of a content that the scan itself says that it was cut."""
+    data = b""
+    for piece in store.content(entry.sha256):
+        data += piece
+        if len(data) > SCAN_MAX:
+            break
+    return data
