@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
+from assistants import awaiting
 from runs.pages import for_those_who_may, page
 from sanduk_site import first_run, overview
-from sanduk_site.site import waiting_for
 
 
 @require_safe
@@ -18,8 +18,7 @@ def home(request: HttpRequest) -> HttpResponse:
     context: dict[str, object] = {}
     if user.has_perm("assistants.view_outboxitem"):
         context |= {
-            "items": overview.items_waiting(user),
-            "memories": overview.memories_waiting(user),
+            **overview.waiting(user),
             "wakeups": overview.next_wakeups(user),
         }
     if user.has_perm("runs.view_run"):
@@ -37,4 +36,4 @@ def home(request: HttpRequest) -> HttpResponse:
 @for_those_who_may()
 def waiting(request: HttpRequest) -> HttpResponse:
     """How many things wait for this person, for the count in the frame."""
-    return JsonResponse({"waiting": waiting_for(request.user)})
+    return JsonResponse({"waiting": awaiting.count_for(request.user)})

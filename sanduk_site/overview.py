@@ -12,8 +12,8 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Substr
 from django.urls import reverse
 
-from assistants import excerpts, listing
-from assistants.models import Assistant, Delivery, MemorySnapshot, OutboxItem, Schedule
+from assistants import awaiting, excerpts, listing
+from assistants.models import Assistant, Delivery, OutboxItem, Schedule
 from runs import clock, figures, pulse
 from runs.models import Run, RunEvent
 from runs.sight import seen_by
@@ -38,23 +38,36 @@ class Trouble:
     action: str = "See"
 
 
-def items_waiting(user: Any) -> list[OutboxItem]:
+def waiting(user: Any) -> dict[str, Any]:
+    """What waits for a decision, how much of it for this person, and how much for others."""
+    mine = awaiting.items_for(user)
+    items, memories = items_waiting(user, mine), memories_waiting(user)
+    many_items = len(items) if len(items) < SHOWN else awaiting.open_items(user).count()
+    many_memories = len(memories) if len(memories) < SHOWN else awaiting.open_memories(user).count()
+    reviews = user.has_perm("assistants.review_memory")
+    return {
+        "items": items,
+        "memories": memories,
+        "waiting_count": len(mine) + many_memories * reviews,
+        "for_others": max(many_items - len(mine), 0) + many_memories * (not reviews),
+    }
+
+
+def items_waiting(user: Any, mine: frozenset[int]) -> list[OutboxItem]:
     """Undecided items, the oldest first, with the beginning of what they say and where they go."""
-    found = OutboxItem.objects.filter(seen_by(user, "assistant"), state=OutboxItem.State.PENDING)
-    found = found.exclude(expires_at__lte=clock.now())
-    found = found.select_related("assistant", "wakeup__run").order_by("created_at", "pk")
+    found = awaiting.open_items(user).select_related("assistant", "wakeup__run")
+    found = found.order_by("created_at", "pk")
     rows = list(excerpts.begun(found).prefetch_related("assistant__destinations")[:SHOWN])
     for item in rows:
         item.title = excerpts.title(item.begins)
         item.goes_to = excerpts.destinations(item.assistant)
+        item.is_mine = item.pk in mine
         item.is_old = clock.now() - item.created_at > OLD
     return rows
 
 
 def memories_waiting(user: Any) -> list[Any]:
-    found = MemorySnapshot.objects.filter(
-        seen_by(user, "assistant"), review=MemorySnapshot.Review.WAITING
-    )
+    found = awaiting.open_memories(user)
     rows: list[Any] = list(found.select_related("assistant").order_by("taken_at", "pk")[:SHOWN])
     for snapshot in rows:
         snapshot.is_old = clock.now() - snapshot.taken_at > OLD

@@ -7,10 +7,9 @@ from typing import Any
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
+from django.utils.functional import SimpleLazyObject
 
-from assistants.models import MemorySnapshot, OutboxItem
-from runs import clock
-from runs.sight import seen_by
+from assistants import awaiting
 
 # name, address, word, the right that is needed
 _SECTIONS = (
@@ -38,22 +37,8 @@ class SandukSite(AdminSite):
             **context,
             "sections": _sections(request),
             "section": "runs" if is_list_of_runs else "admin",
-            "waiting_count": waiting_for(request.user),
+            "waiting_count": SimpleLazyObject(lambda: awaiting.count_for(request.user)),
         }
-
-
-def waiting_for(user: Any) -> int:
-    """How many things wait for a decision that this person may take."""
-    waiting = 0
-    if user.has_perm("assistants.decide_outboxitem"):
-        pending = OutboxItem.objects.filter(
-            seen_by(user, "assistant"), state=OutboxItem.State.PENDING
-        )
-        waiting += pending.exclude(expires_at__lte=clock.now()).count()
-    if user.has_perm("assistants.review_memory"):
-        held = MemorySnapshot.objects.filter(review=MemorySnapshot.Review.WAITING)
-        waiting += held.filter(seen_by(user, "assistant")).count()
-    return waiting
 
 
 def _sections(request: HttpRequest) -> list[tuple[str, str, str]]:

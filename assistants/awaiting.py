@@ -1,0 +1,53 @@
+"""What waits for one person: what they may decide on, and have not yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assistants import outbox
+from assistants.models import MemorySnapshot, OutboxItem
+from runs import clock, four_eyes
+from runs.models import Decision
+from runs.sight import seen_by
+from runs.verdicts import Person
+
+LOOKED_AT = 100  # items whose authors are asked for; a count above that is no help to anybody
+
+
+def open_items(user: Any) -> Any:
+    """Undecided items that this person may see."""
+    found = OutboxItem.objects.filter(seen_by(user, "assistant"), state=OutboxItem.State.PENDING)
+    return found.exclude(expires_at__lte=clock.now())
+
+
+def open_memories(user: Any) -> Any:
+    """Snapshots that wait for review, which this person may see."""
+    held = MemorySnapshot.objects.filter(review=MemorySnapshot.Review.WAITING)
+    return held.filter(seen_by(user, "assistant"))
+
+
+def items_for(user: Any) -> frozenset[int]:
+    """Those of them whose approval by this person would count, and was not given yet."""
+    if not user.has_perm("assistants.decide_outboxitem"):
+        return frozenset()
+    person = Person(user=user, via="web")
+    given = Decision.objects.filter(actor=user, subject__startswith="outbox:")
+    decided = set(given.values_list("subject", "digest"))
+    is_strict = four_eyes.is_on()
+    rows = open_items(user).select_related("wakeup").defer("body").order_by("created_at", "pk")
+    found = []
+    for item in rows[:LOOKED_AT]:
+        if (outbox.subject_of(item), item.sha256) in decided:
+            continue
+        if (is_strict or item.exclude_author) and not outbox.may_approve(item, person):
+            continue
+        found.append(item.pk)
+    return frozenset(found)
+
+
+def count_for(user: Any) -> int:
+    """How many things wait for a decision that this person may take."""
+    memories = 0
+    if user.has_perm("assistants.review_memory"):
+        memories = open_memories(user).count()
+    return len(items_for(user)) + memories
