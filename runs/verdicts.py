@@ -13,6 +13,7 @@ from runs.models import Decision
 from runs.refusal import Refusal
 
 POLICY = "policy"
+REASON_MAX = 20_000  # characters
 DIGEST_MIN = 12  # characters of `--expect`: enough that none can be made up to fit
 
 
@@ -54,8 +55,10 @@ def write_down(
         what: the content in words, for the refusal.
         detail: what the audit keeps beside the digest and the reason.
 
-    Raises Refusal: this person has decided on this content before.
+    Raises Refusal: this person has decided on this content before, or the reason is no text that
+    can be kept.
     """
+    check_reason(reason)
     theirs = {"actor": person.user, "account": "" if person.user is not None else person.account}
     given = {"subject": subject, "digest": digest}
     again = Refusal(f"{person.name} has decided on {what} already")
@@ -72,6 +75,14 @@ def write_down(
     who = {"actor": person.user} if person.user is not None else {}
     action = f"{subject.partition(':')[0]}.{verdict}"
     record(action, subject, **who, sha256=digest, reason=reason, **detail)
+
+
+def check_reason(reason: str) -> None:
+    """Raise Refusal for one that is too long, or holds what no database keeps."""
+    if len(reason) > REASON_MAX:
+        raise Refusal(f"the reason has {len(reason):,} characters; at most {REASON_MAX:,} fit")
+    if "\0" in reason or any("\ud800" <= char <= "\udfff" for char in reason):
+        raise Refusal("the reason holds what is no text")
 
 
 def approvers(decisions: Iterable[Decision], digest: str) -> dict[Any, str]:

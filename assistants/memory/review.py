@@ -15,6 +15,7 @@ from assistants.models import Assistant, MemorySnapshot, Wakeup
 from runs import audit
 from runs.models import Decision
 from runs.refusal import Refusal
+from runs.verdicts import check_reason
 
 _Review = MemorySnapshot.Review
 
@@ -97,6 +98,7 @@ def _to_put_back(memory: Memory, snapshot: MemorySnapshot) -> MemorySnapshot | N
 def _decide(
     snapshot: MemorySnapshot, to: _Review, *, actor: Any, via: str, reason: str
 ) -> MemorySnapshot:
+    check_reason(reason)
     belonging.require(actor, snapshot.assistant, "see")
     by = actor.get_username() if actor else audit.account()
     if not MemorySnapshot.objects.review(snapshot.pk, to, reviewed_by=by, reason=reason):

@@ -140,6 +140,17 @@ def test_what_was_typed_comes_back_when_the_decision_is_refused(client, item):
     assert "too &lt;b&gt;long&lt;/b&gt;</textarea>" in answer.content.decode()
 
 
+@pytest.mark.parametrize("verdict", ["approve", "reject", "back"])
+def test_a_reason_without_end_is_refused_in_one_line_and_kept_nowhere(client, item, verdict):
+    answer = decide(client, item, verdict, reason="x" * 70_000)
+
+    assert answer.status_code == 409
+    assert "at most 20,000 fit" in said(answer)
+    assert item.state == "pending"
+    assert not Decision.objects.exists()
+    assert not InboxMessage.objects.exists()
+
+
 def test_a_rejection_keeps_its_reason(client, item):
     decide(client, item, "reject", reason="not today")
     assert (item.state, item.reason) == ("rejected", "not today")

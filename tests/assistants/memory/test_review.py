@@ -36,6 +36,16 @@ def test_each_wakeup_has_a_snapshot_before_and_after_it(scout):
     assert moments(scout) == ["before not_asked", "after not_asked"]
 
 
+@pytest.mark.parametrize("reason", ["x" * 20_001, "a\0b", "\ud800"])
+def test_a_reason_that_cannot_be_kept_is_refused(held, reason):
+    after = wake(held, writing("notes", "x"))
+    for verdict in (memory.accept, memory.reject):
+        with pytest.raises(Refusal, match="the reason"):
+            verdict(held, after, reason=reason)
+    after.refresh_from_db()
+    assert after.review == "waiting"
+
+
 def test_asking_twice_for_one_moment_of_a_wakeup_takes_one(scout):
     wakeup = make_wakeup(scout, state="running")
     assert memory.take(scout, wakeup, "before") == memory.before_wakeup(scout, wakeup)
