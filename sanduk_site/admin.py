@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
 from django.utils.decorators import method_decorator
 
 from runs import audit
+from runs.pages import page
 from runs.refusal import Refusal
-from sanduk_site import roles
+from sanduk_site import links, people, roles
 from sanduk_site.sudo import fresh_login_required
 
 if TYPE_CHECKING:
@@ -33,6 +38,14 @@ def fresh(method: Method) -> Method:
     return method_decorator(fresh_login_required)(method)  # type: ignore[arg-type]
 
 
+class NewPersonForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A name and roles; the password is set by whom it belongs to."""
+
+    class Meta:
+        model = get_user_model()
+        fields = ("username", "groups")
+
+
 @admin.register(get_user_model())
 class PersonAdmin(BaseUserAdmin):
     """Nobody is deleted: what they decided names them. `sanduk user off` shuts out at once."""
@@ -40,6 +53,9 @@ class PersonAdmin(BaseUserAdmin):
     list_display = ["username", "roles_held", "is_active", "is_superuser", "last_login"]
     list_filter = ["groups", "is_active", "is_superuser"]
     actions = None
+    add_form = NewPersonForm
+    add_fieldsets = ((None, {"fields": ("username", "groups")}),)
+    add_form_template = "admin/change_form.html"
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).prefetch_related("groups")
@@ -75,16 +91,31 @@ class PersonAdmin(BaseUserAdmin):
             return HttpResponseRedirect(request.path)
 
     @fresh
-    def user_change_password(self, request: HttpRequest, *args: Any, **kw: Any) -> HttpResponse:
-        user = self.get_object(request, kw.get("id") or (args[0] if args else ""))
-        if user is not None and not self.has_change_permission(request, user):
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:
+        """A link with which they set it themselves: nobody knows another's password."""
+        user = self.get_object(request, unquote(id))
+        if user is None:
+            raise Http404
+        if not self.has_change_permission(request, user):
             raise PermissionDenied
-        answer: HttpResponse = super().user_change_password(request, *args, **kw)
-        if user is not None and request.method == "POST" and answer.status_code == 302:
-            audit.record("user.password", _subject(user), actor=request.user)
-        return answer
+        if request.method == "POST":
+            try:
+                _hand_over_link(request, user)
+            except Refusal as exc:
+                messages.error(request, str(exc))
+            return redirect("admin:auth_user_change", user.pk)
+        name = user.get_username()
+        context = {"person": name}
+        return page(request, "site/new_link.html", context, title=name, section="admin")
+
+    def response_add(self, request: HttpRequest, obj: Any, *args: Any) -> HttpResponse:
+        _hand_over_link(request, obj)
+        return super().response_add(request, obj, *args)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        if not change:
+            obj.is_staff = True  # the pages are the admin's: a role without it opens none
+            obj.set_unusable_password()
         super().save_model(request, obj, form, change)
         action = "user.change" if change else "user.add"
         changed = sorted(name for name in form.changed_data if "password" not in name)
@@ -116,6 +147,14 @@ class RoleAdmin(GroupAdmin):
     @fresh
     def change_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return super().change_view(request, *args, **kwargs)
+
+
+def _hand_over_link(request: HttpRequest, user: Any) -> None:
+    """Show, once, the link with which this person sets a password. Raises Refusal."""
+    token = people.new_link(user, actor=request.user)
+    link = links.address_of(token, settings.SANDUK_BASE_URL)
+    name = user.get_username()
+    messages.warning(request, f"{name} sets a password with this link, once, for 24 hours: {link}")
 
 
 def _is_superuser(request: HttpRequest) -> bool:

@@ -50,12 +50,15 @@ def add(name: str, wanted: Iterable[str], *, actor: Any = None) -> tuple[Any, st
         ) from None
 
 
-def new_link(user: Any) -> str:
-    """The token of a link with which this person sets a new password, once."""
+def new_link(user: Any, *, actor: Any = None) -> str:
+    """The token of a link with which this person sets a new password, once.
+
+    `actor` is the site user who has it made; None: the OS account of this process.
+    """
     if not user.is_active:
         raise Refusal(f"{user.get_username()} is shut out; sanduk user on {user.get_username()}")
     with transaction.atomic():
-        audit.record("user.link", _subject(user))
+        audit.record("user.link", _subject(user), actor=actor)
         return links.new(user)
 
 

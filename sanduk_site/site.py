@@ -40,6 +40,18 @@ class SandukSite(AdminSite):
             "waiting_count": SimpleLazyObject(lambda: awaiting.count_for(request.user)),
         }
 
+    def password_change(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> Any:
+        # its forms cannot be imported before the models are there
+        from sanduk_site.passwords import OwnPassword
+
+        return OwnPassword.as_view(
+            template_name="registration/password_change_form.html",
+            success_url=reverse("admin:password_change_done", current_app=self.name),
+            extra_context={**self.each_context(request), **(extra_context or {})},
+        )(request)
+
 
 def _sections(request: HttpRequest) -> list[tuple[str, str, str]]:
     """Name, address and word of each part this person may see."""

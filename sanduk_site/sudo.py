@@ -55,12 +55,15 @@ def fresh_login_required(view: View) -> View:
     return checked
 
 
-def _confirmed(request: HttpRequest) -> bool:
+def is_own_password(request: HttpRequest, password: str) -> bool:
+    """Whether it is that of who asks. Wrong ones count towards the lock of the login."""
     user = request.user
-    found = authenticate(
-        request, username=user.get_username(), password=request.POST.get(PASSWORD, "")
-    )
-    if found is None or found.pk != user.pk:
+    found = authenticate(request, username=user.get_username(), password=password)
+    return found is not None and found.pk == user.pk
+
+
+def _confirmed(request: HttpRequest) -> bool:
+    if not is_own_password(request, request.POST.get(PASSWORD, "")):
         return False
     request.session[FRESH_KEY] = clock.now().timestamp()
     return True
