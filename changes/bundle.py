@@ -18,7 +18,7 @@ from changes.entries import Entry, listing
 from changes.git import GitError, git, line
 from changes.names import forbidden
 from changes.repository import Repository, find
-from changes.store import object_id
+from changes.store import Store, object_id
 from runs.refusal import Refusal
 from runs.visible import visible, visible_name
 
@@ -81,6 +81,25 @@ def provide(
         top, found.git_dir, commit, tree, branch, found.object_format, shallow, bundle,
         left_out,
     )  # fmt: skip
+
+
+def bring(repository: Path, ref: str | None, store: Store) -> str:
+    """Take a commit as it is in a repository now, without its history; its id.
+
+    For asking what a result conflicts with. Raises Refusal, as `provide` does.
+    """
+    found = find(repository)
+    commit = _commit(found, ref)
+    if store.holds(commit):
+        return commit
+    try:
+        shallow = _shallow(found, commit, 1)
+        with tempfile.TemporaryDirectory(dir=store.path) as scratch:
+            bundle = write(found.git_dir, commit, shallow, found.object_format, Path(scratch))
+            store.take(bundle, commit, shallow)
+    except GitError as exc:
+        raise _incomplete(found, exc) from None
+    return commit
 
 
 def write(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from changes.git import GitError, git
+from changes.git import git
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,27 +14,24 @@ class Entry:
 
     Attributes:
         mode: as git writes it, "100644".
-        size: in bytes; 0 for what is no file.
     """
 
     path: bytes
     mode: str
     id: str
-    size: int = 0
 
     @property
     def is_repository(self) -> bool:
         return self.mode == "160000"
 
 
-def listing(git_dir: Path, tree: str, *, sizes: bool = True) -> list[Entry]:
-    """Every file, link and submodule of a tree. Raises GitError when one is missing."""
-    words = ["ls-tree", "-r", "-z", "--full-tree", *(["--long"] if sizes else []), tree]
+def listing(git_dir: Path, tree: str) -> list[Entry]:
+    """Every file, link and submodule of a tree; whether the files are there is not looked at."""
     found = []
-    for record in git(*words, git_dir=git_dir).split(b"\0")[:-1]:
+    for record in git("ls-tree", "-r", "-z", "--full-tree", tree, git_dir=git_dir).split(b"\0")[
+        :-1
+    ]:
         head, path = record.split(b"\t", 1)
-        mode, _, name, *size = head.decode().split()
-        if size == ["BAD"]:
-            raise GitError(f"object {name} is missing", errors=b"missing")
-        found.append(Entry(path, mode, name, 0 if size in ([], ["-"]) else int(size[0])))
+        mode, _, name = head.decode().split(" ")
+        found.append(Entry(path, mode, name))
     return found

@@ -8,6 +8,7 @@ crash it finds what it made and says so.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from changes.store import Store, object_id
 from runs.refusal import Refusal
 from runs.visible import visible, visible_name
 
+# a name that needs no question: the ones we make ourselves
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(?:/[A-Za-z0-9][A-Za-z0-9_-]*)*")
 _SUBJECT = 72  # characters
 _SIGNING_S = 120.0  # somebody may have to type a passphrase
 # what was written survives a power cut before anybody is told that it was accepted
@@ -130,10 +133,8 @@ def identity(repository: Path) -> tuple[str, str] | None:
 def _ref(found: Repository, branch: str) -> str:
     """The full name, when a branch may be called so and nothing stands on it unborn."""
     ref = f"refs/heads/{branch}"
-    try:
-        git("check-ref-format", ref)
-        allowed = not branch.startswith("-") and branch != "HEAD"
-    except (GitError, ValueError):
+    allowed = _PLAIN.fullmatch(branch) is not None or _is_allowed(ref)
+    if branch.startswith("-") or branch == "HEAD":
         allowed = False
     if not allowed:
         raise Refusal(f"no branch can be called {visible(branch)!r}")
@@ -143,6 +144,14 @@ def _ref(found: Repository, branch: str) -> str:
         if named and not _at(found, ref):
             raise BranchTaken(f"the branch {visible(branch)} is checked out, without a commit yet")
     return ref
+
+
+def _is_allowed(ref: str) -> bool:
+    try:
+        git("check-ref-format", ref)
+    except (GitError, ValueError):  # a zero byte is no word of a command
+        return False
+    return True
 
 
 def _bring(store: Store, found: Repository, wanted: str, base_commit: str) -> None:

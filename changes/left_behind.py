@@ -95,7 +95,9 @@ def _pointers(git_dir: Path, entries: Sequence[Entry]) -> Iterator[Entry]:
     attributes = [e for e in entries if e.path.split(b"/")[-1] == b".gitattributes"]
     if not any(b"filter=lfs" in data for _, data in _contents(git_dir, attributes)):
         return
-    small = [e for e in entries if e.mode.startswith("100") and e.size in _POINTER_SIZES]
+    files = [entry for entry in entries if entry.mode.startswith("100")]
+    sizes = Store(git_dir).sizes(entry.id for entry in files)
+    small = [entry for entry in files if sizes.get(entry.id) in _POINTER_SIZES]
     for entry, data in _contents(git_dir, small):
         if data.startswith(_POINTER):
             yield entry

@@ -41,7 +41,7 @@ class Limits:
     """
 
     file_bytes: int = 128 * _MB
-    new_bytes: int = 512 * _MB
+    new_bytes: int = 256 * _MB
     entries: int = 2_000_000
     depth: int = 256
 
@@ -101,7 +101,7 @@ def read(
         OSError: the clone itself cannot be opened.
     """
     base_tree = store.tree_of(base_commit)
-    base = {entry.path: entry for entry in listing(store.path, base_tree, sizes=False)}
+    base = {entry.path: entry for entry in listing(store.path, base_tree)}
     with (
         opened(str(clone)) as root,
         of_base(store, list(base.values())) as rules,

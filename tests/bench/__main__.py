@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.bench.change_cost import measure_changes
 from tests.bench.link_call import measure_link
 from tests.bench.measured import measure_facts
 from tests.bench.memory_cost import measure_memory_cost
@@ -34,6 +35,7 @@ PARTS: dict[str, tuple[Callable[[Setting], None], str]] = {
     "run": (measure_run, "what a sealed run costs beyond its agent (needs an engine)"),
     "measured": (measure_facts, "the figures of docs/measured.md, which it writes (engine)"),
     "memory": (measure_memory_cost, "a snapshot of 10,000 unchanged files beside reading them"),
+    "changes": (measure_changes, "a change provided, read and landed beside plain git"),
     "tick": (measure_tick, "a look over 10,000 assistants of which 100 are due"),
     "pages": (measure_pages, "the site's pages over 100,000 runs beside a stock list of 100 rows"),
     "wakeups": (measure_wakeups, "1,000 wakeups in this process and 50 by a worker: none lost"),

@@ -6,9 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from changes.bundle import bring
 from changes.conflicts import against
 from changes.git import GitError
-from tests.changes.making import Scene, commit, repository, scene, write
+from tests.changes.making import (
+    Scene,
+    commit,
+    person_git,
+    repository,
+    scene,
+    text_of,
+    write,
+)
 
 LINES = b"".join(b"line %d\n" % n for n in range(40))
 
@@ -90,15 +99,17 @@ def test_attributes_cannot_have_it_merged(tmp_path):
     assert against(made.store, made.base, one, two) == (b"a.txt",)
 
 
-def test_it_is_asked_against_the_branch_as_it_is_now(long, tmp_path):
+def test_it_is_asked_against_the_branch_as_it_is_now(long):
     write(long.repository, {"long.txt": b"meanwhile\n" + LINES[7:]})
-    commit(long.repository, "meanwhile")
-    now = scene(tmp_path / "now", long.repository)
-    long.store.take(now.provided.bundle, now.base, now.provided.shallow)
+    meanwhile = commit(long.repository, "meanwhile")
+    now = bring(long.repository, None, long.store)
     one, two = results(long, {"long.txt": b"one\n" + LINES[7:]}, {"other": b"2\n"})
 
-    assert against(long.store, long.base, one, now.base) == (b"long.txt",)
-    assert against(long.store, long.base, two, now.base) == ()
+    assert now == meanwhile == bring(long.repository, "main", long.store)
+    assert against(long.store, long.base, one, now) == (b"long.txt",)
+    assert against(long.store, long.base, two, now) == ()
+    assert text_of(person_git(long.store.path, "rev-list", "--count", now)) == "1"
+    person_git(long.store.path, "fsck", "--strict")
 
 
 def test_what_is_not_in_the_store_is_an_error(long):
