@@ -192,6 +192,24 @@ def test_who_asked_for_a_revision_is_an_author_too(project):
     assert gate.accept(change.uid, carl, yes()).change.state == "landing"
 
 
+@pytest.mark.parametrize(
+    ("files", "asked"),
+    [
+        ({"my_secrets.py": "x = 1\n"}, False),
+        ({"tests/test_a.py": 'password = "s3cr3t!x"\n'}, False),
+        ({"a.py": 'password = "s3cr3t!x"\n'}, True),
+        ({".env": "x\n"}, True),
+    ],
+)
+def test_only_what_may_be_a_secret_asks_for_a_reason(project, files, asked):
+    change = project.change(files)
+
+    if asked:
+        with pytest.raises(Refusal, match="may hold a secret"):
+            gate.accept(change.uid, SOMEBODY, yes())
+    gate.accept(change.uid, SOMEBODY, yes(reason="it is made up" if asked else ""))
+
+
 def test_what_could_not_be_checked_needs_a_reason(project):
     change = project.change({"a.zip": b"PK\x03\x04\0"})
 
