@@ -60,7 +60,7 @@ def attempt(request: HttpRequest, act: Callable[[], str]) -> bool:
     try:
         said = act()
     except Refusal as exc:
-        messages.error(request, visible(str(exc)))
+        messages.error(request, f"Not done: {visible(str(exc))}")
         return False
     messages.success(request, said)
     return True

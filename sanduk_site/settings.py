@@ -242,6 +242,7 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 LANGUAGE_CODE = "en-us"
+FORMAT_MODULE_PATH = ["sanduk_site.formats"]
 
 LOGGING = {
     "version": 1,

@@ -25,6 +25,7 @@ _SECTIONS = (
 class SandukSite(AdminSite):
     site_header = site_title = "sanduk"
     site_url = None
+    enable_nav_sidebar = False  # the lists need the width
     index_title = "Administration"
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:

@@ -63,3 +63,42 @@ def test_an_assistant_is_told_something(site: GoingSite, visitor: Visitor):
 
     visitor.says("It is told")
     visitor.says("read this")
+
+
+def test_on_a_phone_every_part_is_behind_more(site: GoingSite, visitor: Visitor):
+    page = visitor.open("/")
+    assert not page.get_by_role("link", name="System").is_visible()
+
+    page.get_by_text("More", exact=True).click()
+    page.get_by_role("link", name="System").click()
+
+    assert visitor.path() == "/system/"
+
+
+@pytest.mark.parametrize("path", ["/admin/password_change/", "/admin/runs/run/", "/"])
+def test_no_page_is_wider_than_a_phone(site: GoingSite, visitor: Visitor, path: str):
+    site.rows.one("run", 3)
+    visitor.open(path)
+    assert visitor.overflow_px() == 0
+
+
+def test_the_bar_of_the_gate_leaves_most_of_a_phone_to_what_is_decided(
+    site: GoingSite, visitor: Visitor
+):
+    item = site.rows.one("item", "# Read me\n\n" + "A line of it.\n\n" * 60)
+    bar = visitor.open(f"/outbox/{item}/").get_by_role("form", name="Your decision").bounding_box()
+    assert bar is not None
+    assert bar["height"] < PHONE["height"] / 4
+
+
+@pytest.mark.parametrize("kind", ["run", "auditevent"])
+def test_a_list_of_records_shows_every_column_and_folds_its_filters(
+    site: GoingSite, visits: Visits, kind: str
+):
+    site.rows.one("run", 3)
+    page = visits(site, name=ADMIN, scripts=False).open(f"/admin/runs/{kind}/")
+    cut = page.locator(".results").evaluate("it => it.scrollWidth - it.clientWidth")
+    assert cut == 0
+    assert not page.locator("#changelist-filter").is_visible()
+    page.get_by_text("Filters", exact=True).click()
+    assert page.locator("#changelist-filter").is_visible()

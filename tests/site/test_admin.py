@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 from django.contrib.auth import get_user_model
 from django.urls import reverse
 
 from tests.factories import make_run
+from tests.site.pages import somebody
 
 pytestmark = pytest.mark.django_db
 
@@ -32,3 +35,13 @@ def test_a_run_can_be_read_and_neither_changed_nor_deleted_by_a_superuser(root_c
     assert b"<script>alert" not in page.content
     assert root_client.post(page.wsgi_request.path, {"task": "x"}).status_code == 403
     assert root_client.post(reverse("admin:runs_run_delete", args=[run.pk])).status_code == 403
+
+
+def test_a_list_is_named_by_what_it_holds_and_its_moments_have_a_zone(client):
+    make_run(state="ended", created_at=dt.datetime(2026, 3, 4, 5, 6, 7, tzinfo=dt.UTC))
+    client.force_login(somebody("ada", "administrator"))
+    page = client.get(reverse("admin:runs_run_changelist")).content.decode()
+    assert "<h1>Runs</h1>" in page
+    assert "Select run" not in page
+    assert "2026-03-04 05:06:07 UTC" in page
+    assert 'id="nav-sidebar"' not in page

@@ -1,0 +1,1 @@
+"""How moments are written, in each language that the admin speaks."""
