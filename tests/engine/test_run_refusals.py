@@ -277,25 +277,22 @@ def test_a_state_directory_that_cannot_be_written(docker: Installation):
 # -- two at once ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", ["work", "work/inside", "."])
+@pytest.mark.parametrize("place", ["here", "here/inside", "."])
 def test_a_second_run_in_the_same_place_is_refused_by_the_first_ones_name(
     docker: Installation, needs_root: None, place: str
 ):
     """L-9: in one directory, inside it, or around it."""
-    (docker.work / "inside").mkdir(parents=True)
-    for folder in (docker.ground, docker.work, docker.work / "inside"):
+    (docker.work / "here/inside").mkdir(parents=True)
+    for folder in (docker.work, docker.work / "here", docker.work / "here/inside"):
         os.chown(folder, 1000, 1000)
-    docker.environment["SANDUK_HOME"] = str(docker.ground.with_name(f"{docker.ground.name}-home"))
-    try:
-        going = docker.begin(WAIT)
-        first = docker.row["uid"]
-        done = docker.run(DONE, "--workdir", str((docker.ground / place).resolve()))
-        still = going.process.poll() is None
-        ended = going.signal(2).end()
-        refused_rows = [row for row in docker.rows() if row["uid"] != first]
-        docker.nothing_left()
-    finally:
-        told("rm", "-rf", docker.environment["SANDUK_HOME"])
+
+    going = docker.begin(WAIT, "--workdir", str(docker.work / "here"))
+    first = docker.row["uid"]
+    done = docker.run(DONE, "--workdir", str((docker.work / place).resolve()))
+    still = going.process.poll() is None
+    ended = going.signal(2).end()
+    refused_rows = [row for row in docker.rows() if row["uid"] != first]
+    docker.nothing_left()
 
     assert done.code == 2
     assert first in done.line
