@@ -118,6 +118,7 @@ INSTALLED_APPS = [
     "sanduk_site",
 ]
 MIDDLEWARE = [
+    "sanduk_site.hosts.KnownHosts",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -224,6 +225,10 @@ AXES_VERBOSE = False
 
 # what a browser may be told and may do
 _IS_HTTPS = SANDUK_BASE_URL.startswith("https:")
+# with https its cookies go nowhere else: no page is served under another name that was not given
+SANDUK_HTTPS_HOSTS = (
+    [env.host_of(SANDUK_BASE_URL), *env.words("SANDUK_ALLOWED_HOSTS")] if _IS_HTTPS else []
+)
 CSRF_TRUSTED_ORIGINS = [SANDUK_BASE_URL]
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "sanduk_session", "sanduk_csrf"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _IS_HTTPS
@@ -247,7 +252,13 @@ FORMAT_MODULE_PATH = ["sanduk_site.formats"]
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{levelname} {name}: {message}", "style": "{"}},
+    "formatters": {
+        "line": {
+            "()": "sanduk_site.logs.Line",
+            "fmt": "{levelname} {name}: {message}",
+            "style": "{",
+        }
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
 }

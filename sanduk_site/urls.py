@@ -23,6 +23,7 @@ for model in apps.get_app_config("django_q").get_models():
     if admin.site.is_registered(model):
         admin.site.unregister(model)
 
+handler400 = "sanduk_site.refusing.bad_request"
 urlpatterns = [
     path("", home.home, name="home"),
     path("waiting", home.waiting, name="waiting"),
