@@ -21,7 +21,7 @@ from runs.refusal import Refusal
 from runs.visible import visible, visible_name
 
 # a name that needs no question: the ones we make ourselves
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(?:/[A-Za-z0-9][A-Za-z0-9_-]*)*")
+_ORDINARY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(?:/[A-Za-z0-9][A-Za-z0-9_-]*)*")
 _SUBJECT = 72  # characters
 _SIGNING_S = 120.0  # somebody may have to type a passphrase
 # what was written survives a power cut before anybody is told that it was accepted
@@ -133,7 +133,7 @@ def identity(repository: Path) -> tuple[str, str] | None:
 def _ref(found: Repository, branch: str) -> str:
     """The full name, when a branch may be called so and nothing stands on it unborn."""
     ref = f"refs/heads/{branch}"
-    allowed = _PLAIN.fullmatch(branch) is not None or _is_allowed(ref)
+    allowed = _ORDINARY.fullmatch(branch) is not None or _is_allowed(ref)
     if branch.startswith("-") or branch == "HEAD":
         allowed = False
     if not allowed:

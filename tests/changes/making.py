@@ -98,6 +98,13 @@ class Scene:
         write(self.clone, files)
 
 
+def provided(made: Path, tmp_path: Path, ref: str | None = None, **options) -> Provided:
+    """A bundle of a repository, in a directory of its own."""
+    directory = tmp_path / "bundles"
+    directory.mkdir(exist_ok=True)
+    return provide(made, ref, directory=directory, **options)
+
+
 def scene(where: Path, made: Path, **options) -> Scene:
     """Everything up to the moment an agent starts."""
     where.mkdir(exist_ok=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -162,14 +162,8 @@ def test_another_landing_of_the_same_tree_is_something_else(other, changed):
 
 def test_of_eight_that_land_at_once_on_one_branch_all_agree(changed):
     tree = changed.read().tree
-    found: list[str] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(landed(changed, tree))) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: landed(changed, tree), range(8)))
 
     assert len(found) == 8
     assert set(found) == {head(changed.repository, BRANCH)}
@@ -187,11 +181,8 @@ def test_of_two_different_that_land_at_once_one_wins(changed):
         except (BranchTaken, GitError) as exc:
             lost.append(exc)
 
-    threads = [threading.Thread(target=attempt, args=(tree,)) for tree in trees]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(attempt, trees))
 
     ((tree, made),) = won
     assert len(lost) == 1

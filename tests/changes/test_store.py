@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -59,21 +59,11 @@ def test_several_bases_are_taken_at_once(tmp_path):
         commit(source, f"number {number}")
         wanted.append(provide(source, directory=tmp_path))
     store = opened(tmp_path / "store.git")
-    failed: list[Exception] = []
+    with ThreadPoolExecutor(6) as pool:
+        took = [pool.submit(store.take, w.bundle, w.base_commit, w.shallow) for w in wanted]
+        for one in took:
+            one.result()
 
-    def take(one) -> None:
-        try:
-            store.take(one.bundle, one.base_commit, one.shallow)
-        except Exception as exc:  # noqa: BLE001  # a thread's error would be lost
-            failed.append(exc)
-
-    threads = [threading.Thread(target=take, args=(one,)) for one in wanted]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert not failed
     person_git(store.path, "fsck", "--strict")
     assert all(store.holds(one.base_commit) for one in wanted)
 
@@ -94,12 +84,10 @@ def test_a_bundle_without_the_commit_is_an_error(made):
 
 
 def test_sixteen_openers_make_one_store(tmp_path):
-    threads = [threading.Thread(target=opened, args=(tmp_path / "s.git",)) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(16) as pool:
+        stores = set(pool.map(lambda _: opened(tmp_path / "s.git"), range(16)))
 
+    assert len(stores) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["s.git"]
     person_git(tmp_path / "s.git", "fsck", "--strict")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -83,30 +84,25 @@ def test_an_endless_line_of_attributes_is_refused_and_the_good_file_lands(made):
     assert set(made.changed(result)) == {b"b/.gitattributes"}
 
 
-def test_a_path_too_long_for_any_system_is_refused(made):
-    descriptor = os.open(made.clone, os.O_RDONLY)
-    for _ in range(20):
-        os.mkdir("d" * 200, dir_fd=descriptor)
-        deeper = os.open("d" * 200, os.O_RDONLY, dir_fd=descriptor)
-        os.close(descriptor)
-        descriptor = deeper
-    os.close(descriptor)
-
-    result = made.read()
-    assert [one.reason for one in result.refused] == ["is longer than 3000 bytes"]
+def nest(directory: Path, name: str, depth: int) -> None:
+    """Directories inside each other, deeper than a path reaches."""
+    here = os.open(directory, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=here)
+        here, above = os.open(name, os.O_RDONLY, dir_fd=here), here
+        os.close(above)
+    os.close(here)
 
 
-def test_no_depth_is_too_much_to_look_at(made):
-    descriptor = os.open(made.clone, os.O_RDONLY)
-    for _ in range(1400):
-        os.mkdir("d", dir_fd=descriptor)
-        deeper = os.open("d", os.O_RDONLY, dir_fd=descriptor)
-        os.close(descriptor)
-        descriptor = deeper
-    os.close(descriptor)
+@pytest.mark.parametrize(
+    ("name", "depth", "reason"),
+    [("d" * 200, 20, "is longer than 3000 bytes"), ("d", 300, "lies deeper than 256 directories")],
+    ids=["long", "deep"],
+)
+def test_a_path_beyond_what_systems_open_is_refused(name, depth, reason, made):
+    nest(made.clone, name, depth)
 
-    result = made.read()
-    assert [one.reason for one in result.refused] == ["lies deeper than 256 directories"]
+    assert [one.reason for one in made.read().refused] == [reason]
 
 
 def test_a_file_larger_than_the_limit_is_refused_without_reading_it(made):
