@@ -32,6 +32,11 @@ def store_of(repository: Repository, commit: str) -> Store:
     return opened(place(home / "repos", repository.uid), object_format=_FORMATS[len(commit)])
 
 
+def kept_store(repository: Repository) -> Store:
+    """The store that an attempt of the repository was written to: there, or nothing can be read."""
+    return Store(place(settings.SANDUK_HOME / "repos", repository.uid))
+
+
 def write(
     change: Change,
     owner: str,

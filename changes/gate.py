@@ -123,7 +123,7 @@ def land(uid: str) -> Change:
     if change.state != Change.State.LANDING or change.attempt is None:
         raise Refusal(f"{change} is {change.state}: there is nothing to land")
     planned, attempt = restored(change.landing), change.attempt
-    store = attempts.store_of(change.repository, attempt.base_commit)
+    store = attempts.kept_store(change.repository)
     try:
         _check_intact(change, attempt)
         commit = landing.land(
@@ -271,7 +271,7 @@ def _check_read(change: Change, attempt: Attempt, expect: str | None) -> None:
 
 
 def _check_intact(change: Change, attempt: Attempt) -> None:
-    store = attempts.store_of(change.repository, attempt.base_commit)
+    store = attempts.kept_store(change.repository)
     try:
         intact = attempts.is_intact(attempt, store)
     except GitError as exc:

@@ -59,5 +59,5 @@ def with_head(change: Change) -> tuple[bytes, ...]:
 
 
 def _between(change: Change, attempt: Attempt, other: str) -> tuple[bytes, ...]:
-    store = attempts.store_of(change.repository, attempt.base_commit)
+    store = attempts.kept_store(change.repository)
     return conflicts.against(store, attempt.base_commit, attempt.tree, other)

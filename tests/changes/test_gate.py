@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -298,3 +299,12 @@ def test_of_a_yes_and_a_no_at_the_same_moment_one_is_heard(project):
     assert len(heard) == 1
     assert state(change) == {"yes": "landing", "no": "rejected"}[heard[0]]
     assert Decision.objects.filter(subject=f"change:{change.uid}").count() == 1
+
+
+def test_a_store_that_is_gone_lets_nothing_pass(project):
+    change = project.change()
+    shutil.rmtree(project.store.path)
+
+    with pytest.raises(Refusal, match="cannot be read any more"):
+        gate.accept(change.uid, SOMEBODY, yes())
+    assert state(change) == "review"
