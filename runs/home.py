@@ -15,6 +15,7 @@ from django.db import DatabaseError
 from runs.installation import prepare_home, write_once
 from runs.refusal import Refusal
 
+SAMPLE = "sample"
 _PAGES = 256 * 1024  # bytes: what one transaction of ours may take
 
 
@@ -36,6 +37,12 @@ def prepare() -> None:
         raise Refusal(f"the state directory {home} cannot be used: {exc.strerror}") from None
     except DatabaseError as exc:
         raise Refusal(why_unusable(exc)) from None
+
+
+def sample_directory() -> Path:
+    """Where the first run's sample assistant is: beside, as no agent may work inside of it."""
+    home: Path = settings.SANDUK_HOME
+    return home.with_name(f"{home.name}-{SAMPLE}")
 
 
 def why_unusable(error: DatabaseError) -> str:

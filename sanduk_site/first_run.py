@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -14,12 +13,13 @@ from assistants import arriving, scaffold, ticking
 from assistants.models import Assistant, OutboxItem, Wakeup
 from runs import audit, clock, condition, credentials, four_eyes, keys, own_keys
 from runs.condition import EngineCondition
+from runs.home import SAMPLE, sample_directory
 from runs.models import SiteSetting
 from runs.refusal import Refusal
 from sanduk_site import people, roles
 
 NAME = "first_run"
-SAMPLE, AGENT, REHEARSAL = "sample", "pi", "rehearsal"
+AGENT, REHEARSAL = "pi", "rehearsal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,6 @@ def keep_key(name: str, value: str, *, actor: Any) -> None:
 def engine() -> EngineCondition:
     """How the engine is that runs would use, with what helps where it cannot be used."""
     return condition.of_engines(settings.SANDUK_RUNTIME)[0]
-
-
-def sample_directory() -> Path:
-    """Beside the state directory: no agent may work inside of that."""
-    home: Path = settings.SANDUK_HOME
-    return home.with_name(f"{home.name}-{SAMPLE}")
 
 
 def sample() -> Assistant | None:

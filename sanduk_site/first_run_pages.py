@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from assistants import outbox
 from assistants.models import OutboxItem
 from runs import four_eyes, own_keys, pulse
+from runs.home import SAMPLE, sample_directory
 from runs.pages import for_those_who_may, page
 from runs.refusal import Refusal
 from runs.verdicts import Person
@@ -106,7 +107,7 @@ def _take_assistant(request: HttpRequest) -> None:
         first_run.remember(request.user, assistant="none", finished=True)
         return
     first_run.make_sample(request.user)
-    first_run.remember(request.user, assistant=first_run.SAMPLE, finished=True)
+    first_run.remember(request.user, assistant=SAMPLE, finished=True)
 
 
 def _show_team(request: HttpRequest) -> dict[str, Any]:
@@ -145,7 +146,7 @@ def _show_assistant(request: HttpRequest) -> dict[str, Any]:
     age_s = pulse.age_s("worker")
     return {
         "assistant": assistant,
-        "directory": first_run.sample_directory(),
+        "directory": sample_directory(),
         "wakeup": assistant.wakeups.order_by("-pk").first() if assistant else None,
         **(_waiting(request) if assistant else {}),
         "worker_is_up": age_s is not None and age_s <= WORKER_MAX_S,

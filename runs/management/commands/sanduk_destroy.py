@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from shlex import quote
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandParser
 
 from runs import audit, dismantling
+from runs.home import sample_directory
 from runs.management.terminal import SandukCommand, add_engine_flags, removed_in_words
 from runs.models import Run
 from runs.refusal import Refusal
@@ -69,4 +71,7 @@ class Command(SandukCommand):
             self.say(f"removed, but for what is not sanduk's own: {names}")
         else:
             self.say(f"{home} is removed")
+        if (sample := sample_directory()).is_dir():
+            # somebody may have written into it since
+            self.say(f"the sample assistant of the first run stays: rm -r {quote(str(sample))}")
         return 0

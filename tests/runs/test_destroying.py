@@ -1,0 +1,40 @@
+"""`sanduk destroy` without an engine: what it says of what stays."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from django.core.management import call_command
+
+from runs import dismantling, home
+from runs.reconcile import Reconciled
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def no_engine(monkeypatch, tmp_path, settings):
+    settings.SANDUK_HOME = tmp_path / "a home"
+    settings.SANDUK_HOME.mkdir()
+    monkeypatch.setattr(dismantling, "engines_used", lambda chosen: [])
+    monkeypatch.setattr(dismantling, "clear_engines", lambda names: Reconciled())
+    # the database of the tests is not in that directory, and stays open
+    monkeypatch.setattr(dismantling.connections, "close_all", lambda: None)
+
+
+@pytest.mark.parametrize(("typed", "names_it"), [("destroy\n", True), ("no\n", False)])
+def test_the_sample_of_the_first_run_is_named_and_left(monkeypatch, capsys, typed, names_it):
+    home.sample_directory().mkdir()
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+
+    call_command("sanduk_destroy")
+
+    assert (f"rm -r '{home.sample_directory()}'" in capsys.readouterr().err) is names_it
+    assert home.sample_directory().is_dir()
+
+
+def test_where_there_is_no_sample_none_is_named(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("destroy\n"))
+    call_command("sanduk_destroy")
+    assert "rm -r" not in capsys.readouterr().err
