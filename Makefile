@@ -70,7 +70,7 @@ test-agents: env engine ## one paid run per agent, each under a budget; says whi
 qa: env ## format, lint, types, import contracts, migrations
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy relay recipes runs assistants sanduk_site
+	$(BIN)/mypy relay recipes runs assistants changes sanduk_site
 	$(BIN)/lint-imports
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
