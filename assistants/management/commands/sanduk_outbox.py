@@ -90,7 +90,11 @@ class Command(SandukCommand):
         if item.state == OutboxItem.State.APPROVED:
             for each in showing.deliveries(item):
                 self.print(f"> {showing.delivery_line(each)}")
-        self.print(visible(item.body.rstrip(), limit=BODY_MAX, lines=True))
+        body = item.body.rstrip()
+        shown = visible(body, limit=BODY_MAX, lines=True)
+        self.print(shown)
+        if len(shown) == BODY_MAX and shown != body:
+            self.print(f"(cut; all {len(body):,} characters: sanduk outbox show {item.pk})")
 
     def _show(self, pk: int, *, as_json: bool) -> int:
         item = outbox.items().filter(pk=pk).first()

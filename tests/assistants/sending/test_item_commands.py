@@ -42,6 +42,17 @@ def test_the_list_has_a_heading_for_each_item_and_nothing_hostile(capsys):
     assert "\u202e" not in out
 
 
+@pytest.mark.parametrize(("body", "is_cut"), [("x" * 2000, False), ("y" * 2_000_000, True)])
+def test_the_list_cuts_a_long_body_and_says_where_all_of_it_is(capsys, body, is_cut):
+    item = make_item(make_assistant("daily"), body, hold=True)
+    assert act("outbox") == 0
+
+    out = capsys.readouterr().out
+    assert len(out) < 2200
+    told = f"(cut; all {len(body):,} characters: sanduk outbox show {item.pk})"
+    assert (told in out) is is_cut
+
+
 def test_the_list_is_narrowed_by_state_and_assistant(capsys):
     daily, other = make_assistant("daily"), make_assistant("other")
     held, approved = make_item(daily, hold=True), make_item(daily)
