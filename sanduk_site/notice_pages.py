@@ -21,10 +21,10 @@ class NoticeForm(forms.Form):
         label="My e-mail address", required=False, help_text="Empty: no e-mail at all."
     )
     of_items = forms.BooleanField(
-        label="when an item waits for a decision that I may take", required=False
+        label="When an item waits for a decision that I may take", required=False
     )
     of_troubles = forms.BooleanField(
-        label="when an assistant is disabled, or a delivery was given up or may not have arrived",
+        label="When an assistant is disabled, or a delivery was given up or may not have arrived",
         required=False,
     )
 

@@ -62,6 +62,11 @@ def show(text: str, names: list[str]) -> dict[str, str]:
         "spend, by provider": "/spend/?by=provider",
         "system": "/system/",
         "sessions": "/sessions",
+        "keys": "/keys",
+        "notices": "/notices",
+        "start a run": f"/runs/new?from={run.uid}",
+        "recipes": "/images/",
+        "recipe": "/images/pi/",
     }
     for each in ADMIN_LISTS:
         paths[f"admin, {each}"] = f"/admin/{each.replace('_', '/')}/"
