@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +19,7 @@ from changes.git import line
 from changes.store import Store, object_id
 
 _PIECE = 1 << 20
+_MUCH = 256 << 20  # bytes read before sizes are asked for: most clones never come so far
 _WHOLE = 4 << 20  # bytes: what is read at once, and written only when it is new
 
 
@@ -33,11 +35,17 @@ class Recorder:
     """Collects what has to be written into a store, up to `room` bytes."""
 
     def __init__(
-        self, hasher: Callable[[bytes], hashlib._Hash], stream: IO[bytes], room: int
+        self,
+        hasher: Callable[[bytes], hashlib._Hash],
+        stream: IO[bytes],
+        room: int,
+        sizes: Callable[[], Mapping[str, int]],
     ) -> None:
         self._hasher = hasher
         self._stream = stream
         self._room = room
+        self._sizes = sizes
+        self._read = 0
         self.bytes = 0
         self.files = 0
 
@@ -52,7 +60,15 @@ class Recorder:
         return name
 
     def file(self, descriptor: int, size: int, known: str) -> str:
-        """The same for an open file of a size. Raises Changed when it has another by now."""
+        """The same for an open file of a size. Raises Changed when it has another by now.
+
+        No more is read than the known files hold, and what there is room for.
+        """
+        self._read += size
+        if known and self._read > _MUCH and self._sizes().get(known) != size:
+            known = ""
+        if not known:
+            self._require_room(size)
         if size <= _WHOLE:
             data = b"".join(_pieces(descriptor, size))
             if len(data) != size or os.read(descriptor, 1):
@@ -82,20 +98,31 @@ class Recorder:
             raise Changed
         return digest.hexdigest()
 
-    def _record_head(self, size: int) -> None:
+    def _require_room(self, size: int) -> None:
         if self.bytes + size > self._room:
             raise Full
+
+    def _record_head(self, size: int) -> None:
+        self._require_room(size)
         self._stream.write(b"blob\ndata %d\n" % size)
         self.files += 1
         self.bytes += size
 
 
 @contextmanager
-def recording(store: Store, room: int) -> Iterator[Recorder]:
-    """A recorder whose contents are in the store after the block. Raises GitError."""
+def recording(store: Store, room: int, known: Collection[str]) -> Iterator[Recorder]:
+    """A recorder whose contents are in the store after the block.
+
+    Args:
+        room: how many bytes are recorded at most.
+        known: every object that may be named to the recorder as the known one.
+    Raises:
+        GitError: git could not take the contents.
+    """
     hasher = hashlib.sha1 if store.object_format() == "sha1" else hashlib.sha256
     with tempfile.TemporaryFile(dir=store.path) as stream:
-        recorder = Recorder(hasher, stream, room)
+        sizes = cache(lambda: store.sizes(known))
+        recorder = Recorder(hasher, stream, room, sizes)
         yield recorder
         if not recorder.files:
             return

@@ -42,7 +42,7 @@ class Limits:
 
     file_bytes: int = 128 * _MB
     new_bytes: int = 256 * _MB
-    entries: int = 2_000_000
+    entries: int = 1_000_000
     depth: int = 256
 
 
@@ -105,7 +105,7 @@ def read(
     with (
         opened(str(clone)) as root,
         of_base(store, list(base.values())) as rules,
-        recording(store, limits.new_bytes) as recorder,
+        recording(store, limits.new_bytes, [entry.id for entry in base.values()]) as recorder,
     ):
         reader = _Reader(root, base, rules, recorder, frozenset(take), limits)
         reader.walk()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from changes import objects
 from changes.tree import Limits
 from runs.refusal import Refusal
 from tests.changes.making import listed, names, repository, scene
@@ -138,6 +139,22 @@ def test_new_content_is_limited_in_all_and_what_is_old_does_not_count(tmp_path):
     result = made.read(limits=Limits(new_bytes=1 << 20))
     assert names(result) == {b"b": "is more than 1 MB of new content"}
     assert set(made.changed(result)) == {b"a"}
+
+
+def test_no_more_is_read_than_there_is_room_for(tmp_path, monkeypatch):
+    files = {f"old{n}": bytes([n]) * 1000 for n in range(20)}
+    made = scene(tmp_path / "w", repository(tmp_path / "r", files))
+    for name in [*files, *(f"new{n}" for n in range(20))]:
+        with (made.clone / name).open("wb") as file:
+            file.truncate(1 << 20)
+    monkeypatch.setattr(objects, "_MUCH", 2 << 20)
+    read, real = [], objects._pieces
+    monkeypatch.setattr(objects, "_pieces", lambda fd, size: read.append(size) or real(fd, size))
+
+    result = made.read(limits=Limits(new_bytes=4 << 20))
+    assert len(made.changed(result)) == 4
+    assert len(names(result)) == 36
+    assert sum(size for size in read if size == 1 << 20) <= 4 << 20
 
 
 def test_more_names_than_the_limit_are_refused_as_a_whole(made):
