@@ -46,7 +46,8 @@ def risks(item: OutboxItem) -> list[Risk]:
         found.append(Risk("flagged", "From unreviewed memory", text))
     if unseen := len(_UNSEEN.findall(item.body)):
         many = "A character" if unseen == 1 else f"{unseen:,} characters"
-        text = f"{many} that nobody would see stands here as a mark such as \\u202e."
+        tail = "stands here as a mark" if unseen == 1 else "stand here as marks"
+        text = f"{many} that nobody would see {tail} such as \\u202e."
         found.append(Risk("flagged", "Hidden characters", text))
     if (snapshot := snapshot_of(item)) is not None:
         found += of_memory(snapshot)

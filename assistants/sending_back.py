@@ -11,6 +11,13 @@ from runs.models import Decision
 from runs.refusal import Refusal
 from runs.verdicts import Person
 
+SENT_BACK = "sent back: "  # how the reason of such a rejection begins
+
+
+def is_sent_back(item: OutboxItem) -> bool:
+    """Whether it was rejected with a note for its assistant."""
+    return item.state == OutboxItem.State.REJECTED and item.reason.startswith(SENT_BACK)
+
 
 def send_back(pk: int, person: Person, *, expect: str, note: str) -> Standing:
     """Reject an item; the note is its reason, and becomes a message of this person.
@@ -22,7 +29,7 @@ def send_back(pk: int, person: Person, *, expect: str, note: str) -> Standing:
         raise Refusal("sending back needs a note: the assistant reads it at its next wakeup")
     with transaction.atomic():
         standing = decide(
-            pk, Decision.Verdict.REJECT, person, expect=expect, reason=f"sent back: {note}"
+            pk, Decision.Verdict.REJECT, person, expect=expect, reason=f"{SENT_BACK}{note}"
         )
         item: OutboxItem = standing.item
         written = f"{item.created_at:%Y-%m-%d %H:%M} UTC"

@@ -8,6 +8,7 @@ What came before them and went unheard is told too.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -22,6 +23,29 @@ REASONS: dict[int, tuple[Halt, str]] = {
     signal.SIGTERM: ("interrupted", "this process was told to stop (SIGTERM)"),
     signal.SIGHUP: ("interrupted", "the terminal went away (SIGHUP)"),
 }
+WITHOUT_CLUSTER: tuple[Halt, str] = (
+    "interrupted",
+    "the cluster that executed it is gone: it was killed, or ended by an error",
+)
+
+
+def reason_of(number: int) -> tuple[Halt, str]:
+    """What a signal asks for, and why.
+
+    A worker of the queue is told to stop by SIGTERM, also when its cluster's main process is dead;
+    that one leads the group of processes.
+    """
+    if number == signal.SIGTERM and os.environ.get("Q_CLUSTER_NAME") and _leader_is_gone():
+        return WITHOUT_CLUSTER
+    return REASONS[number]
+
+
+def _leader_is_gone() -> bool:
+    try:
+        os.kill(os.getpgrp(), 0)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 class Interrupts:
@@ -50,10 +74,10 @@ class Interrupts:
         self._loop, self._halt = asyncio.get_running_loop(), halt
         waiting, self._waiting = self._waiting, []
         for number in waiting:
-            halt(*REASONS[number])
+            halt(*reason_of(number))
 
     def _caught(self, number: int, frame: FrameType | None) -> None:
         if self._loop is None or self._halt is None or self._loop.is_closed():
             self._waiting.append(number)
             return
-        self._loop.call_soon_threadsafe(self._halt, *REASONS[number])
+        self._loop.call_soon_threadsafe(self._halt, *reason_of(number))

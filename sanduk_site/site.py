@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.admin import AdminSite
+from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.http import HttpRequest
+from django.shortcuts import redirect
 from django.urls import NoReverseMatch, reverse
 from django.utils.functional import SimpleLazyObject
 
@@ -40,6 +42,15 @@ class SandukSite(AdminSite):
             "section": "runs" if is_list_of_runs else "admin",
             "waiting_count": SimpleLazyObject(lambda: awaiting.count_for(request.user)),
         }
+
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """To Home, where nobody said where to."""
+        more = dict(extra_context or {})
+        if REDIRECT_FIELD_NAME not in request.GET and REDIRECT_FIELD_NAME not in request.POST:
+            if request.method == "GET" and self.has_permission(request):
+                return redirect("home")
+            more[REDIRECT_FIELD_NAME] = reverse("home")
+        return super().login(request, more)
 
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from assistants import deciding, destinations, excerpts, outbox, showing_items, working
 from assistants.models import OutboxItem
 from assistants.outbox import Standing
-from assistants.sending_back import send_back
+from assistants.sending_back import is_sent_back, send_back
 from runs import clock, markdown
 from runs.models import Decision
 from runs.pages import attempt, for_those_who_may, page
@@ -90,6 +90,9 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _told(standing: Standing) -> str:
     missing, item = standing.missing, standing.item
+    if is_sent_back(item):
+        name = item.assistant.name
+        return f"Item {item.pk} was sent back: your note is a message for {name}'s next wakeup."
     more = f" {missing} more approval{'s are' if missing > 1 else ' is'} needed." if missing else ""
     return f"Item {item.pk} is {item.get_state_display().lower()}.{more}"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 
 import pytest
 
-from runs.interrupts import REASONS, Interrupts
+from runs.interrupts import REASONS, WITHOUT_CLUSTER, Interrupts
 
 NUMBERS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -31,6 +32,34 @@ async def test_a_signal_is_told_in_the_running_loop(number, kind):
 
     assert [halt for halt, _ in told] == [kind]
     assert told[0][1]
+
+
+@pytest.fixture
+def leader():
+    """A process that leads a group."""
+    process = subprocess.Popen(["sleep", "30"], start_new_session=True)
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_a_worker_whose_cluster_was_killed_does_not_say_that_it_was_told_to_stop(
+    monkeypatch, leader, is_there
+):
+    monkeypatch.setenv("Q_CLUSTER_NAME", "runs")
+    monkeypatch.setattr(os, "getpgrp", lambda: leader.pid)
+    told: list[tuple[str, str]] = []
+    if not is_there:
+        leader.kill()
+        leader.wait()
+    with Interrupts() as interrupts:
+        interrupts.listen(lambda *halt: told.append(halt))
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(0.05)
+
+    assert told == [REASONS[signal.SIGTERM] if is_there else WITHOUT_CLUSTER]
 
 
 @pytest.mark.anyio

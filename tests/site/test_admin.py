@@ -45,3 +45,14 @@ def test_a_list_is_named_by_what_it_holds_and_its_moments_have_a_zone(client):
     assert "Select run" not in page
     assert "2026-03-04 05:06:07 UTC" in page
     assert 'id="nav-sidebar"' not in page
+
+
+def test_signing_in_without_a_way_back_leads_home(client):
+    somebody("ada", "administrator", password="correct horse 4711")
+    page = client.get(reverse("admin:login")).content.decode()
+    assert f'name="next" value="{reverse("home")}"' in page
+    given = {"username": "ada", "password": "correct horse 4711", "next": reverse("home")}
+    assert client.post(reverse("admin:login"), given).url == reverse("home")
+    assert client.get(reverse("admin:login")).url == reverse("home")
+    somewhere = {"next": reverse("admin:runs_run_changelist")}
+    assert client.get(reverse("admin:login"), somewhere).url != reverse("home")

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from assistants import outbox
 from assistants.delivery import deliver_due
-from assistants.models import Delivery, Destination, InboxMessage
+from assistants.models import Delivery, Destination, InboxMessage, OutboxItem
 from runs import clock, four_eyes, queue
 from runs.models import AuditEvent, Decision
 from tests.factories import make_assistant, make_run
@@ -157,13 +157,33 @@ def test_a_rejection_keeps_its_reason(client, item):
 
 
 def test_sending_back_rejects_it_and_tells_the_assistant_why(client, item, ada):
-    decide(client, item, "back", reason="name the customer")
+    answer = decide(client, item, "back", reason="name the customer")
+    assert "was sent back: your note is a message for daily" in said(answer)
     assert item.state == "rejected"
     message = InboxMessage.objects.get()
     assert message.assistant == item.assistant
     assert message.author == ada
     assert "name the customer" in message.body
     assert str(item.pk) in message.body
+
+
+@pytest.mark.parametrize(
+    ("state", "head"),
+    [
+        ("pending", "wants to send"), ("approved", "may send"), ("delivered", "sent"),
+        ("rejected", "wanted to send"),
+    ],
+)  # fmt: skip
+def test_what_was_decided_is_not_told_as_if_it_waited(client, item, state, head):
+    OutboxItem.objects.filter(pk=item.pk).update(
+        state=state, decided_at=None if state == "pending" else clock.now(), decided_by="ben",
+        body=f"{BODY}\u200b\u200b", delivered_at=clock.now() if state == "delivered" else None,
+    )  # fmt: skip
+    page = client.get(reverse("outbox-item", args=[item.pk])).content.decode()
+    assert f"<strong>daily</strong> {head}</p>" in page
+    assert ("Look at this first" in page) is (state == "pending")
+    assert ("approved by <strong>ben" in page) is (state == "delivered")
+    assert "2 characters that nobody would see stand here as marks" in page
 
 
 def test_a_possible_secret_passes_only_with_a_reason_and_stands_first(client, item):
