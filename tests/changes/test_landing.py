@@ -254,6 +254,11 @@ def test_only_what_is_new_is_copied(changed):
     assert f"in-pack: {len(new)}\n" in packed
 
 
+def test_a_tree_the_repository_already_has_lands_too(made):
+    assert head(made.repository, f"{landed(made)}^{{tree}}") == made.provided.base_tree
+    person_git(made.repository, "fsck", "--strict")
+
+
 def test_a_linked_work_tree_and_a_bare_repository_are_landed_in(changed, tmp_path):
     linked, bare = tmp_path / "linked", tmp_path / "bare.git"
     person_git(changed.repository, "worktree", "add", "-q", "-b", "linked", str(linked))

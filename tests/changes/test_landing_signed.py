@@ -60,3 +60,11 @@ def test_an_account_without_a_name_has_no_identity(changed, tmp_path, monkeypatc
 
     assert identity(changed.repository) is None
     assert not signs(changed.repository)
+
+
+@pytest.mark.usefixtures("signing")
+def test_a_tree_the_repository_already_has_is_signed_too(changed):
+    base = changed.provided.base_tree
+    commit = landed(changed, base, sign=True)
+
+    assert text_of(person_git(changed.repository, "rev-parse", f"{commit}^{{tree}}")) == base
