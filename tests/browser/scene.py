@@ -64,7 +64,7 @@ def show(text: str, names: list[str]) -> dict[str, str]:
         "sessions": "/sessions",
         "keys": "/keys",
         "notices": "/notices",
-        "start a run": f"/runs/new?from={run.uid}",
+        "start a run": "/runs/new",
         "recipes": "/images/",
         "recipe": "/images/pi/",
     }
