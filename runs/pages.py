@@ -15,6 +15,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
+from runs import typed
 from runs.refusal import Refusal
 from runs.visible import visible
 
@@ -43,11 +44,16 @@ def for_those_who_may(*permissions: str) -> Callable[[View], View]:
 
 
 def to_login(request: HttpRequest) -> HttpResponse:
-    """To the admin's login, and back to the page; after a form, to the page that held it."""
+    """To the admin's login, and back to the page; after a form, to the page that held it.
+
+    What was typed into the form goes along.
+    """
     back = request.get_full_path()
     if request.method not in ("GET", "HEAD"):
         came = urlsplit(request.headers.get("Referer", ""))
         back = came.path if came.netloc == request.get_host() else reverse("home")
+        if (again := typed.ask_again(request, back)) is not None:
+            return again
     return redirect_to_login(back, reverse("admin:login"))
 
 

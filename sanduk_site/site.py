@@ -44,7 +44,12 @@ class SandukSite(AdminSite):
         }
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """To Home, where nobody said where to."""
+        """To Home, where nobody said where to; with what was typed, back to where that was."""
+        # its forms cannot be imported before the models are there
+        from runs import typed
+
+        if request.method == "POST" and typed.TYPED in request.POST:
+            return typed.SignInAgain.as_view()(request)
         more = dict(extra_context or {})
         if REDIRECT_FIELD_NAME not in request.GET and REDIRECT_FIELD_NAME not in request.POST:
             if request.method == "GET" and self.has_permission(request):

@@ -19,6 +19,7 @@ from runs import clock
 from runs.pages import attempt, for_those_who_may, page
 from runs.refusal import Refusal
 from runs.sight import seen_by
+from runs.typed import typed_before
 
 HISTORY, MESSAGES, ITEMS, SNAPSHOTS, FIRES = 60, 30, 20, 30, 5
 # what the security of an assistant rests on, by the keys of its file
@@ -143,7 +144,7 @@ def _shown(
         "security": [pair for pair in settings if pair[0] in _SECURITY],
         "settings": [pair for pair in settings if pair[0] not in _SECURITY],
         "brief": _brief(assistant),
-        "typed": typed,
+        "typed": typed or typed_before(request),
         **sharing.context(request.user, assistant),
     }
     return page(

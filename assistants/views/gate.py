@@ -20,6 +20,7 @@ from runs.models import Decision
 from runs.pages import attempt, for_those_who_may, page
 from runs.refusal import Refusal
 from runs.sight import seen_by
+from runs.typed import typed_before
 from runs.verdicts import Person
 
 PER_PAGE = 50
@@ -173,7 +174,7 @@ def _gate(
         "is_over": any(each.state in destinations.OVER for each in deliveries),
         "is_open": found.state == OutboxItem.State.PENDING and not _is_late(found),
         "excludes_author": outbox.excludes_author(found),
-        "typed": typed,
+        "typed": typed or typed_before(request),
         "may_approve": outbox.may_approve(found, Person(user=request.user, via="web")),
     }
     return page(

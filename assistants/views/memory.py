@@ -15,6 +15,7 @@ from assistants.models import MemorySnapshot
 from runs.pages import attempt, for_those_who_may, page
 from runs.refusal import Refusal
 from runs.sight import seen_by
+from runs.typed import typed_before
 
 
 @require_safe
@@ -79,7 +80,7 @@ def _shown(
         "memory": deciding.changes(found),
         "left_out": [hiding.text(each) for each in showing.left_out(found)][:100],
         "is_open": found.review == MemorySnapshot.Review.WAITING,
-        "typed": typed,
+        "typed": typed or typed_before(request),
     }
     return page(
         request,

@@ -42,13 +42,19 @@
     document.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent);
   });
 
-  // what was typed outlives a session that ended meanwhile; it goes when the server has taken it
-  const done = document.querySelector(".messagelist .success");
-  const taken = `draft:${sessionStorage.getItem("sent")}:`;
-  if (done) Object.keys(sessionStorage).filter((key) => key.startsWith(taken)).forEach((key) => sessionStorage.removeItem(key));
+  // what was typed outlives a session that ended meanwhile, for the same person alone; it goes when
+  // the server has taken it, when they log out, and when somebody else is there
+  const forget = (isGone) => Object.keys(sessionStorage)
+    .filter((key) => key.startsWith("draft:") && isGone(key))
+    .forEach((key) => sessionStorage.removeItem(key));
+  document.getElementById("logout-form")?.addEventListener("submit", () => forget(() => true));
   document.querySelectorAll("textarea[data-draft]").forEach((area) => {
+    const mine = `draft:${area.dataset.draft}:`;
+    forget((key) => !key.startsWith(mine));
+    const taken = `${mine}${sessionStorage.getItem("sent")}:`;
+    if (document.querySelector(".messagelist .success")) forget((key) => key.startsWith(taken));
     // after a refusal the address is the form's own
-    const place = `draft:${area.form.action}:${area.name}`;
+    const place = `${mine}${area.form.action}:${area.name}`;
     if (!area.value) area.value = sessionStorage.getItem(place) || "";
     area.addEventListener("input", () => sessionStorage.setItem(place, area.value));
   });
