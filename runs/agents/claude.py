@@ -18,6 +18,7 @@ from runs.agents.evidence import (
     dollars,
     mapping,
     mappings,
+    returned,
     sentence,
     shown,
     text_blocks,
@@ -158,6 +159,8 @@ class ClaudeReader(Reader):
             name = self._tools.pop(text_of(block.get("tool_use_id"), 200), "") or "tool"
             if block.get("is_error") is True:
                 lines.append(Trace("problem", f"{name} failed", _content(block.get("content"))))
+            else:
+                lines += returned(name, _content(block.get("content")))
         return lines
 
     def _system(self, record: dict[str, Any]) -> list[Trace]:

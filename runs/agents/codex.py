@@ -17,6 +17,7 @@ from runs.agents.evidence import (
     ANSWER_CHARS,
     count,
     mapping,
+    returned,
     sentence,
     shown,
     text_of,
@@ -133,7 +134,7 @@ def _command(item: dict[str, Any], *, ended: bool) -> list[Trace]:
     if item.get("status") == "failed" or code:
         how = f"command ended with exit code {code}" if code else "command failed"
         return [Trace("problem", how, shown(item.get("aggregated_output")))]
-    return []
+    return returned("command", item.get("aggregated_output"))
 
 
 def _tally(usage: dict[str, Any]) -> Tally:

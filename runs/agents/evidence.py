@@ -10,7 +10,10 @@ import json
 import re
 from typing import Any
 
+from runs.agents.base import Trace
+
 TEXT_CHARS = 20_000  # of one trace line
+OUTPUT_CHARS = 2_000  # of what a tool gave back when it went well
 DETAIL_CHARS = 8_000  # of a tool's input or output
 ERROR_CHARS = 2_000
 ANSWER_CHARS = 200_000  # of the final message
@@ -82,6 +85,12 @@ def shown(value: object, limit: int = DETAIL_CHARS) -> str:
         return clean(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")), limit)
     except (RecursionError, TypeError, ValueError):
         return "[nested too deeply to show]"
+
+
+def returned(name: str, output: object) -> list[Trace]:
+    """What a tool gave back, where its agent prints that; no line where it is nothing."""
+    text = shown(output, OUTPUT_CHARS).rstrip()
+    return [Trace("note", f"{name} gave back", text)] if text else []
 
 
 def sentence(value: object) -> str:

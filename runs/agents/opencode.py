@@ -18,6 +18,7 @@ from runs.agents.evidence import (
     count,
     dollars,
     mapping,
+    returned,
     sentence,
     shown,
     text_of,
@@ -183,6 +184,8 @@ def _tool(part: dict[str, Any]) -> list[Trace]:
     elif code:
         how = f"{name} ended with exit code {code}"
         lines.append(Trace("problem", how, shown(state.get("output"))))
+    else:
+        lines += returned(name, state.get("output"))
     return lines
 
 

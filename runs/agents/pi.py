@@ -17,6 +17,7 @@ from runs.agents.evidence import (
     count,
     dollars,
     mapping,
+    returned,
     sentence,
     shown,
     text_blocks,
@@ -206,8 +207,8 @@ class PiReader(Reader):
 
 
 def _tool_end(record: dict[str, Any]) -> list[Trace]:
-    if record.get("isError") is not True:
-        return []
     name = text_of(record.get("toolName"), 200) or "tool"
     content = mapping(record.get("result")).get("content")
+    if record.get("isError") is not True:
+        return returned(name, text_blocks(content))
     return [Trace("problem", f"{name} failed", shown(text_blocks(content)))]

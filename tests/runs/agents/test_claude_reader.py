@@ -72,6 +72,7 @@ def test_a_good_run_is_traced_and_told():
         Trace("note", "model opus"),
         Trace("text", "I will count."),
         Trace("tool", "Bash", '{"command": "wc -l *"}'),
+        Trace("note", "Bash gave back", "3 a.py"),
         Trace("text", "Counted three."),
     ]
     assert ended == Result(

@@ -36,6 +36,15 @@ COMPLETED = {
 }
 
 
+def test_what_a_command_gave_back_is_told():
+    lines, _ = read(
+        item("completed", "command_execution", command="ls", exit_code=0, status="completed",
+             aggregated_output="a.py\nb.py\n"),
+    )  # fmt: skip
+
+    assert lines == [Trace("note", "command gave back", "a.py\nb.py")]
+
+
 def test_a_good_run_is_traced_and_told():
     command = "/bin/bash -lc 'wc -l *'"
     lines, ended = read(

@@ -53,6 +53,7 @@ def test_a_good_run_is_traced_and_told():
     assert lines == [
         Trace("text", "I count."),
         Trace("tool", "bash", '{"command": "ls"}'),
+        Trace("note", "bash gave back", "a"),
         Trace("text", "There is one."),
     ]
     assert ended == Result(

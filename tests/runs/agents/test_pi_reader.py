@@ -188,6 +188,20 @@ def test_usage_it_does_not_tell_is_unknown():
     assert ended.tally == Tally(turns=1)
 
 
+def test_what_a_tool_gave_back_is_told_and_cut():
+    lines, _ = read(
+        {
+            "type": "tool_execution_end",
+            "toolName": "bash",
+            "isError": False,
+            "result": {"content": [{"type": "text", "text": "7" * 5_000}]},
+        }
+    )
+
+    cut = f"{'7' * 2_000} … [3,000 more characters]"
+    assert lines == [Trace("note", "bash gave back", cut)]
+
+
 def test_a_failed_tool_is_a_problem_with_its_output():
     lines, _ = read(
         {
