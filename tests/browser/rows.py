@@ -6,7 +6,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client
 
-from assistants import destinations, outbox
+from assistants import asked, destinations, outbox
 from assistants.config import Config
 from assistants.delivery.kinds import FileSettings
 from assistants.models import Assistant, OutboxItem
@@ -53,7 +53,7 @@ def item(body: str, assistant: str = "scout", author: str = "", approvals: int =
     wakeup = make_wakeup(found, state="ended", run=run, asked_by=author)
     if author:
         actor = get_user_model().objects.get(username=author)
-        audit.record(outbox.ASKED, f"wakeup:{wakeup.pk}", actor=actor)
+        audit.record(asked.ACTION, asked.subject_of(wakeup), actor=actor)
     made = outbox.write(wakeup, body, Config(hold=True, approvals=approvals))
     return int(made.pk)
 

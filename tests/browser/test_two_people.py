@@ -133,6 +133,29 @@ def test_what_was_typed_is_there_after_a_session_ended_in_the_middle(
     assert state(team, item) == ["rejected", OTHER, why]
 
 
+@pytest.mark.parametrize("leaves", ["by logging out", "as the session ended"])
+def test_what_somebody_typed_is_not_there_for_the_next_in_the_same_tab(
+    team: GoingSite, visits: Visits, leaves: str
+):
+    item = team.rows.one("item", "# Shared")
+    visitor = at_gate(visits(team, name=OTHER), item)
+    visitor.page.get_by_label("Reason or note").fill("between us")
+    kept = "Object.values(sessionStorage).includes('between us')"
+    assert visitor.page.evaluate(kept) is True
+    if leaves == "by logging out":
+        press(visitor, "Log out")
+        assert visitor.page.evaluate(kept) is False
+    else:
+        team.rows.one("end_sessions_of", OTHER)
+        at_gate(visitor, item)
+
+    visitor.log_in(AUTHOR)
+    at_gate(visitor, item)
+
+    expect(visitor.page.get_by_label("Reason or note")).to_have_value("")
+    assert visitor.page.evaluate(kept) is False
+
+
 def test_a_message_is_not_offered_again_once_it_is_told(team: GoingSite, visits: Visits):
     name = team.rows.one("assistant", "listener")
     visitor = visits(team, name=AUTHOR)

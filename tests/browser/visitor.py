@@ -99,7 +99,8 @@ class Visitor:
 
     def log_in(self, name: str, password: str = PASSWORD) -> Page:
         page = self.page
-        if "/login/" not in page.url:
+        page.wait_for_load_state()
+        if not page.get_by_label("Username").count():
             page.goto(f"{self.site.url}/admin/login/?next=/")
         page.get_by_label("Username").fill(name)
         page.get_by_label("Password").fill(password)
