@@ -37,6 +37,7 @@ def accept(
     Raises Refusal when it does not wait for review, or a secret may be in it and no reason says
     why it is trusted nevertheless.
     """
+    belonging.require(actor, assistant, "see")  # before anything of it is told
     if not reason.strip():
         _check_plain(snapshot)
     with locked(assistant):
