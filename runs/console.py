@@ -67,9 +67,12 @@ class Terminal:
     def trace(self, trace: Trace) -> None:
         if self._quiet:
             return
-        text = visible(trace.text.strip(), limit=LINE)
+        text = trace.text.strip()
         if not text:
             return
+        if trace.kind == "note" and trace.detail:  # the rest is in `sanduk show` and on the site
+            text += f": {trace.detail.strip().partition(chr(10))[0]}"
+        text = visible(text, limit=LINE)
         line = f"  {MARKS[trace.kind]} {text}"
         colour = COLOURS[trace.kind]
         if colour and self._out.isatty():

@@ -181,6 +181,14 @@ def test_the_trace_is_on_stdout_and_progress_on_stderr():
     assert (out.getvalue(), err.getvalue()) == ("  > ls\n", "sanduk: starting\n")
 
 
+def test_of_what_a_tool_gave_back_the_first_line_is_shown():
+    out = io.StringIO()
+
+    Terminal(out=out, err=io.StringIO()).trace(Trace("note", "bash gave back", "a.py\nb.py"))
+
+    assert out.getvalue() == "  - bash gave back: a.py\n"
+
+
 def test_hostile_text_is_one_short_line_without_a_control_character():
     """L-13."""
     out, err = Tty(), io.StringIO()
