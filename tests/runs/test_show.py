@@ -128,3 +128,17 @@ def test_a_slow_first_call_of_a_new_image_has_nothing_to_be_compared_with():
     first = began + dt.timedelta(seconds=30)
     run = make_run(state="ended", image="i:2", started_at=began, first_call_at=first)
     assert narration.slow_start(run) == ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"), [({"requested_as": "cl"}, "cl"), ({"trigger": "schedule"}, "schedule")]
+)
+def test_a_run_says_who_asked_for_it(capsys, fields, told):
+    sanduk_show.Command()._facts(make_run(**fields))
+    assert f"asked by  {told}\n" in capsys.readouterr().out
+
+
+def test_a_run_that_was_asked_for_on_the_web_names_the_person(capsys, django_user_model):
+    ada = django_user_model.objects.create_user("ada")
+    sanduk_show.Command()._facts(make_run(requested_by=ada, requested_as="root", trigger="web"))
+    assert "asked by  ada, on the web\n" in capsys.readouterr().out

@@ -82,7 +82,7 @@ class Command(SandukCommand):
             ("image", f"{run.image} ({run.engine})"),
             ("workdir", run.workspace),
             *([("rules", rules)] if (rules := terms.as_flags(run.order)) else []),
-            ("asked by", run.requested_as),
+            ("asked by", _asker(run)),
             ("created", f"{run.created_at:%Y-%m-%d %H:%M:%S} UTC"),
             *_standing(run),
         ):
@@ -192,3 +192,9 @@ def _as_json(run: Run, parts: list[str]) -> dict[str, Any]:
     if not parts or "seal" in parts:
         found["certificate"] = run.certificate
     return found
+
+
+def _asker(run: Run) -> str:
+    if run.requested_by is not None:
+        return f"{run.requested_by.get_username()}, on the web"
+    return run.requested_as or run.get_trigger_display().lower()
