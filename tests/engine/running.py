@@ -22,6 +22,7 @@ import pytest
 
 import recipes
 from tests.engine.engine_fixtures import require_docker, require_rootful_podman, told
+from tests.engine.migrated import lay_out
 
 SANDUK = Path(sys.executable).with_name("sanduk")
 SCRIPTED = str(Path(__file__).parents[1] / "fake_agent" / "sanduk_scripted" / "scripted.json")
@@ -331,6 +332,7 @@ def installed(engine: str, *, like: Path | None = None) -> Iterator[Installation
         if like is not None:
             made.home.mkdir(mode=0o700)
             shutil.copytree(like / "engines", made.home / "engines")
+            lay_out(made.home)
         try:
             yield made
         finally:
