@@ -52,7 +52,7 @@ def test_the_container_has_the_two_under_the_names_that_were_given(docker: Insta
         (("--agent-key-env", "A B"), "--agent-key-env 'A B' is no name of a variable"),
         (("--agent-base-url-env", "1"), "--agent-base-url-env '1' is no name of a variable"),
         (("--agent-key-env", "X", "--agent-base-url-env", "X"), "both say X"),
-        (("--agent-key-env", ""), "--agent-key-env needs a value"),
+        (("--agent-key-env", ""), "--agent-key-env: its value is empty"),
     ],
 )
 def test_names_that_mean_nothing_are_refused(docker: Installation, flags, words):

@@ -103,7 +103,8 @@ def test_a_person_gets_a_terminal_in_the_sealed_box(installation: Installation):
         terminal = termios.tcgetattr(person.slave)
 
     assert size.split() == ["31", "97"]
-    assert place.split() == ["/work", "1000", "1", "lo"]
+    owner = os.geteuid() or 1000  # a directory made for somebody who is not root
+    assert place.split() == ["/work", str(owner), "1", "lo"]
     assert (row["state"], row["kind"], row["mode"]) == ("running", "command", "sealed")
     assert len(container) == 64
     assert code == 7
@@ -197,7 +198,8 @@ def test_without_network_an_agent_that_calls_a_model_still_has_a_shell(docker: I
 
 def test_a_report_that_lies_there_stays_where_it_is(docker: Installation):
     docker.work.mkdir()
-    os.chown(docker.work, 1000, 1000)
+    if os.geteuid() == 0:
+        os.chown(docker.work, 1000, 1000)
     (docker.work / "REPORT.md").write_text("what a person wrote")
 
     done = docker.sanduk(*words(docker, "-q"), stdin=b"cat REPORT.md\n")
