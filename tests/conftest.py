@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import signal
 
 import pytest
 
@@ -18,3 +19,12 @@ def _many_open_files() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     enough = hard if hard != resource.RLIM_INFINITY and hard < 65536 else 65536
     resource.setrlimit(resource.RLIMIT_NOFILE, (enough, hard))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_that_are_heard() -> None:
+    """What a shell puts in the background ignores Ctrl-C, and so do its children."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
