@@ -36,7 +36,10 @@ NAMES = [
     "two\nlines.md", f"<img src=x onerror={PWN.partition(';')[0]}>", "\x1b[31mred\u202e.md",
     "{{ 987000000|add:654321 }}", "'\"><script>alert(1)<",
 ]  # fmt: skip
-WITHOUT_TEXT = ("assistants", "system", "admin, runs_decision")
+WITHOUT_TEXT = (
+    "assistants", "system", "keys", "notices", "start a run", "recipes", "recipe",
+    "admin, runs_decision",
+)  # fmt: skip
 LIVE_THINGS = "script:not([src]), iframe, object, embed, base, form[action^='http'], [onload]," + (
     " [onerror], [onmouseover], [onfocus], a[href^='javascript' i], a[href^='data' i],"
     " a[href^='vbscript' i], img[src^='http'], link[href^='http'], style"
@@ -53,7 +56,7 @@ def pages(site: GoingSite) -> dict[str, str]:
 def found_on(visitor: Visitor) -> dict[str, Any]:
     """What of the text came to life on this page, or cannot be seen."""
     page = visitor.page
-    for row in page.locator("[data-row], summary").all()[:20]:
+    for row in page.locator("[data-row]:visible, summary:visible").all()[:20]:
         row.hover(force=True)
     shown = page.evaluate("document.body.innerText + document.title")
     elements = page.locator(f"css={LIVE_THINGS}")
