@@ -17,6 +17,7 @@ from assistants.models import Schedule, Wakeup
 from assistants.processes import Processes
 from assistants.ticking import Ticked
 from runs import clock
+from runs.interrupts import is_ignored
 from runs.lease import Watcher
 from runs.refusal import Refusal
 
@@ -45,7 +46,8 @@ class Foreground:
 
     def __enter__(self) -> Foreground:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self._before[number] = signal.signal(number, self._stop)
+            if not is_ignored(number):
+                self._before[number] = signal.signal(number, self._stop)
         self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, self._child)
         return self
 

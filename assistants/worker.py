@@ -14,6 +14,7 @@ from django.db import DatabaseError
 
 from assistants import ticking, working
 from runs import handover, pulse, queue
+from runs.interrupts import is_ignored
 from runs.locks import held_if_free
 from runs.refusal import Refusal
 from runs.worker import Clusters
@@ -53,7 +54,8 @@ class Signals:
 
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:
-        before = {n: signal.signal(n, self._told) for n in (signal.SIGTERM, signal.SIGINT)}
+        numbers = [n for n in (signal.SIGTERM, signal.SIGINT) if not is_ignored(n)]
+        before = {n: signal.signal(n, self._told) for n in numbers}
         try:
             yield
         finally:

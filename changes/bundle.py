@@ -73,10 +73,10 @@ def provide(
         _require_plain(found, entries)
         shallow = _shallow(found, commit, history or 1)
         left_out = tuple(left_behind.sentences(found, top, entries, tree))
+        branch = _branch(found, ref)
         bundle = write(found.git_dir, commit, shallow, found.object_format, directory)
     except GitError as exc:
         raise _incomplete(found, exc) from None
-    branch = _branch(found, ref)
     return Provided(
         top, found.git_dir, commit, tree, branch, found.object_format, shallow, bundle,
         left_out,
@@ -134,13 +134,16 @@ def _commit(found: Repository, ref: str | None) -> str:
     wanted = "HEAD" if ref is None else ref
     shown = visible_name(str(found.asked))
     try:
-        said = git(
-            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{wanted}^{{commit}}",
-            git_dir=found.git_dir,
-        )  # fmt: skip
-        return object_id(line(said).splitlines()[-1])
-    except (GitError, IndexError, ValueError):
-        pass
+        commit = _resolved(found, f"{wanted}^{{commit}}")
+        named = "" if commit else _resolved(found, wanted)
+        # a branch that leads to an object which is not there; an id may name just that
+        is_lost = named not in ("", wanted.lower()) and not _is_there(found, named)
+    except GitError as exc:
+        raise _incomplete(found, exc) from None
+    if commit:
+        return commit
+    if is_lost:
+        raise Refusal(_not_whole(shown))
     if ref is None:
         raise Refusal(f"{shown} has no commit yet: commit what the agent may see, then try again")
     raise Refusal(
@@ -148,12 +151,41 @@ def _commit(found: Repository, ref: str | None) -> str:
     )
 
 
+def _resolved(found: Repository, name: str) -> str:
+    """The one object that a revision names; "" where git knows none. Raises GitError."""
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", name)
+    try:
+        return object_id(line(git(*words, git_dir=found.git_dir)).splitlines()[-1])
+    except GitError as exc:
+        if not _is_not_found(exc):
+            raise
+    except (IndexError, ValueError):
+        pass  # `^HEAD`, or a zero byte: no name of one object
+    return ""
+
+
+def _is_there(found: Repository, name: str) -> bool:
+    try:
+        git("cat-file", "-e", name, git_dir=found.git_dir)
+    except GitError as exc:
+        if not _is_not_found(exc):
+            raise
+        return False
+    return True
+
+
+def _is_not_found(error: GitError) -> bool:
+    """Whether git found nothing, rather than failed: then it says nothing.
+
+    So git-rev-parse(1) with `--quiet`, and git-cat-file(1) with `-e`; status 128 is a reflog
+    that is shorter than what was asked for.
+    """
+    return error.code in (1, 128) and not error.errors.strip()
+
+
 def _branch(found: Repository, ref: str | None) -> str:
     words = ("rev-parse", "--quiet", "--symbolic-full-name", "--end-of-options", ref or "HEAD")
-    try:
-        said = line(git(*words, git_dir=found.git_dir)).splitlines()
-    except (GitError, ValueError):
-        return ""
+    said = line(git(*words, git_dir=found.git_dir)).splitlines()
     name = said[-1] if said else ""
     return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else ""
 
@@ -190,8 +222,12 @@ def _incomplete(found: Repository, error: GitError) -> Refusal:
     where = visible_name(str(found.asked))
     partial = b"promisor" in error.errors or b"missing" in error.errors
     if partial or b"unable to read" in error.errors or b"bad object" in error.errors:
-        return Refusal(
-            f"objects of the base commit are not in {where} (a partial clone, or a broken one): "
-            "fetch them with `git fetch --refetch --no-filter`, or clone it whole"
-        )
+        return Refusal(_not_whole(where))
     return Refusal(f"the base commit of {where} cannot be packed: {error}")
+
+
+def _not_whole(where: str) -> str:
+    return (
+        f"objects of the base commit are not in {where} (a partial clone, or a broken one): "
+        "fetch them with `git fetch --refetch --no-filter`, or clone it whole"
+    )

@@ -2,7 +2,8 @@
 
 `loop.add_signal_handler` leaves SIGTERM at its default action once the loop is closed, so the
 handlers are ordinary ones, installed before anything is taken and restored after all is given back.
-What came before them and went unheard is told too.
+What came before them and went unheard is told too. What this process was started not to hear
+(`nohup`, a shell's background) it does not hear.
 """
 
 from __future__ import annotations
@@ -48,6 +49,16 @@ def _leader_is_gone() -> bool:
     return False
 
 
+def is_ignored(number: int) -> bool:
+    """Whether this process was started with SIGHUP or SIGINT ignored: then it stays so.
+
+    That is how nohup(1) keeps a command alive when its terminal goes, and how a shell keeps the
+    terminal's Ctrl-C from what it put in the background.
+    """
+    heeded = number not in (signal.SIGHUP, signal.SIGINT)
+    return not heeded and signal.getsignal(number) == signal.SIG_IGN
+
+
 class Interrupts:
     """Catches the signals for the length of a block and hands them to whoever listens."""
 
@@ -60,7 +71,8 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in REASONS:
-                self._before[number] = signal.signal(number, self._caught)
+                if not is_ignored(number):
+                    self._before[number] = signal.signal(number, self._caught)
             unheard = (number for number in early_signals.kept() if number in REASONS)
             self._waiting += [number for number in unheard if number not in self._waiting]
         return self

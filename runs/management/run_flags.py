@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from django.core.management.base import CommandParser
 
@@ -15,17 +14,6 @@ REPLACED = {
     "--proxy-port": "the relay listens on a socket of the run's own, so there is no port to choose",
     "--proxy-allow-path": INSTEAD_OF_ALLOW_PATH,
 }
-
-
-class _Text(argparse.Action):
-    """A flag's value: an empty one would silently be as if the flag were not there."""
-
-    def __call__(
-        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
-    ) -> None:
-        if not values:
-            parser.error(f"{option} needs a value, and an empty one means nothing")
-        setattr(namespace, self.dest, values)
 
 
 def add_run_flags(parser: CommandParser) -> None:
@@ -55,9 +43,7 @@ def add_shell_flags(parser: CommandParser) -> None:
 def _add_task(parser: CommandParser) -> None:
     group = parser.add_argument_group("the task")
     group.add_argument("task", nargs="?", help="what the agent should do")
-    group.add_argument(
-        "--task-file", action=_Text, metavar="PATH", help="read the task from a file, - for stdin"
-    )
+    group.add_argument("--task-file", metavar="PATH", help="read the task from a file, - for stdin")
     _add_place(group)
     group.add_argument(
         "--no-report-instruction", action="store_true", help="do not ask for REPORT.md"
@@ -68,7 +54,6 @@ def _add_place(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "-w",
         "--workdir",
-        action=_Text,
         default="work",
         metavar="PATH",
         help="the directory the agent works in, made if missing (./work)",
@@ -103,7 +88,6 @@ def _add_image(parser: CommandParser) -> None:
     group.add_argument(
         "-r",
         "--recipe",
-        action=_Text,
         default="",
         metavar="NAME|PATH",
         help="the recipe to build from (the agent's own)",
@@ -115,12 +99,9 @@ def _add_image(parser: CommandParser) -> None:
         metavar="NAME|PATH",
         help="add a kit to the recipe, whatever its hash is now; repeatable",
     )
-    group.add_argument(
-        "-i", "--image", action=_Text, default="", metavar="TAG", help="use this image as it is"
-    )
+    group.add_argument("-i", "--image", default="", metavar="TAG", help="use this image as it is")
     group.add_argument(
         "--containerfile",
-        action=_Text,
         default="",
         metavar="PATH",
         help="build from this file and its directory",
@@ -133,7 +114,7 @@ def _add_agent(parser: CommandParser) -> None:
     _add_who(group)
     group.add_argument("--effort", choices=("low", "medium", "high", "xhigh", "max"))
     group.add_argument("--max-turns", type=whole(), metavar="N")
-    group.add_argument("--allowed-tools", action=_Text, default="", metavar="LIST")
+    group.add_argument("--allowed-tools", default="", metavar="LIST")
     group.add_argument(
         "--permission-mode",
         choices=("acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan"),
@@ -148,29 +129,25 @@ def _add_agent(parser: CommandParser) -> None:
 def _add_who(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--agent",
-        action=_Text,
         default="",
         metavar="NAME",
         help="one of `sanduk list agents`, or module:Class (codex, or the recipe's)",
     )
     group.add_argument(
         "--provider",
-        action=_Text,
         default="",
         metavar="NAME",
         help="whose model: sanduk list providers (openai, or the first the agent can speak to)",
     )
-    group.add_argument("--model", action=_Text, default="", metavar="ID")
+    group.add_argument("--model", default="", metavar="ID")
     group.add_argument(
         "--agent-key-env",
-        action=_Text,
         default="",
         metavar="NAME",
         help="the variable that holds the agent's key in the container (the agent's usual one)",
     )
     group.add_argument(
         "--agent-base-url-env",
-        action=_Text,
         default="",
         metavar="NAME",
         help="the variable that holds the model's address there (the agent's usual one)",
@@ -196,9 +173,7 @@ def _add_size(group: argparse._ArgumentGroup, *, timeout: str) -> None:
         help=f"end it after this long: 90, 15m, 2h, 7d ({timeout})",
     )
     group.add_argument("--cpus", type=cores, default=4, metavar="N")
-    group.add_argument(
-        "--memory", action=_Text, default="4g", metavar="SIZE", help="memory, without swap (4g)"
-    )
+    group.add_argument("--memory", default="4g", metavar="SIZE", help="memory, without swap (4g)")
 
 
 def _add_network(parser: CommandParser) -> None:
@@ -213,7 +188,6 @@ def _add_network(parser: CommandParser) -> None:
     group.add_argument("--no-network", action="store_true", help="loopback only, no relay, no key")
     group.add_argument(
         "--upstream",
-        action=_Text,
         default="",
         metavar="SCHEME://HOST:PORT",
         help="where the relay sends calls instead",
@@ -221,15 +195,9 @@ def _add_network(parser: CommandParser) -> None:
     group.add_argument(
         "--insecure-upstream", action="store_true", help="allow plain http to another machine"
     )
-    group.add_argument(
-        "--base-url", action=_Text, default="", metavar="URL", help="open mode: the agent's API"
-    )
-    group.add_argument(
-        "--network", action=_Text, default="", metavar="NAME", help="open mode: engine network"
-    )
-    group.add_argument(
-        "--oci-runtime", action=_Text, default="", metavar="NAME", help="such as runsc (gVisor)"
-    )
+    group.add_argument("--base-url", default="", metavar="URL", help="open mode: the agent's API")
+    group.add_argument("--network", default="", metavar="NAME", help="open mode: engine network")
+    group.add_argument("--oci-runtime", default="", metavar="NAME", help="such as runsc (gVisor)")
     for flag, instead in REPLACED.items():
         group.add_argument(flag, action=Replaced, nargs="?", const=instead, help=argparse.SUPPRESS)
 
@@ -278,14 +246,12 @@ def _add_policy(parser: CommandParser) -> None:
     add("--log-bodies", action="store_true", help="keep every request body, outside of all mounts")
     add(
         "--log-dir",
-        action=_Text,
         default="",
         metavar="PATH",
         help="keep them there, one directory a run (in the run's own directory)",
     )
     add(
         "--upstream-key-env",
-        action=_Text,
         default="",
         metavar="NAME",
         help="the variable with the key for --upstream",
@@ -301,12 +267,8 @@ def _add_policy(parser: CommandParser) -> None:
 
 def _add_output(parser: CommandParser) -> None:
     group = parser.add_argument_group("what comes out")
-    group.add_argument(
-        "-o", "--report", action=_Text, default="", metavar="PATH", help="copy the report there"
-    )
-    group.add_argument(
-        "--stats-file", action=_Text, default="", metavar="PATH", help="write the figures as JSON"
-    )
+    group.add_argument("-o", "--report", default="", metavar="PATH", help="copy the report there")
+    group.add_argument("--stats-file", default="", metavar="PATH", help="write the figures as JSON")
     group.add_argument("--keep", action="store_true", help="keep the container when it has ended")
     group.add_argument("--detach", action="store_true", help="print the run's id and return")
     group.add_argument(

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from changes import bundle
+from changes.git import GitError
 from changes.store import opened
 from runs.refusal import Refusal
 from tests.changes.making import (
@@ -183,6 +185,44 @@ def test_a_branch_that_is_not_born_is_refused(tmp_path):
     with pytest.raises(Refusal, match="has no commit yet"):
         provided(made, tmp_path)
     assert provided(made, tmp_path, "main").branch == "main"
+
+
+def test_a_base_that_git_cannot_read_is_not_called_unknown(tmp_path):
+    made = repository(tmp_path / "r")
+    commit_id = head(made)
+    file = made / ".git" / "objects" / commit_id[:2] / commit_id[2:]
+    file.unlink()
+    file.write_bytes(b"no object")
+
+    for ref in (None, "main", commit_id):
+        with pytest.raises(Refusal, match=r"cannot be packed: git rev-parse: .*corrupt"):
+            provided(made, tmp_path, ref)
+
+
+def test_a_git_that_fails_does_not_make_a_base_unknown(tmp_path, monkeypatch):
+    made = repository(tmp_path / "r")
+
+    def stopped(*_words: object, **_options: object) -> bytes:
+        raise GitError("git rev-parse: stopped after 300 s")
+
+    monkeypatch.setattr(bundle, "git", stopped)
+    with pytest.raises(Refusal, match="stopped after 300 s"):
+        provided(made, tmp_path, "main")
+
+
+def test_a_head_whose_commit_is_gone_is_no_repository_without_a_commit(tmp_path):
+    made = repository(tmp_path / "r")
+    commit_id = head(made)
+    (made / ".git" / "objects" / commit_id[:2] / commit_id[2:]).unlink()
+
+    for ref in (None, "main"):
+        with pytest.raises(Refusal, match="git fetch --refetch"):
+            provided(made, tmp_path, ref)
+
+
+def test_a_reflog_that_is_shorter_than_asked_for_holds_no_such_commit(tmp_path):
+    with pytest.raises(Refusal, match="has no such commit"):
+        provided(repository(tmp_path / "r"), tmp_path, "main@{99}")
 
 
 def test_a_commit_without_files_is_provided(tmp_path):

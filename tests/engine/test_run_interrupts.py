@@ -86,6 +86,16 @@ def test_other_signals_interrupt(docker: Installation, number: signal.Signals):
     docker.nothing_left()
 
 
+def test_under_nohup_a_run_outlives_its_terminal(docker: Installation):
+    docker.as_user = ("nohup",)
+    going = docker.begin(f"{READY}; sleep 2; {DONE}").signal(signal.SIGHUP)
+    done = going.end()
+
+    assert done.code == 0, done
+    assert docker.row["outcome"] == "succeeded"
+    docker.nothing_left()
+
+
 def test_a_second_ctrl_c_hurries_a_container_that_does_not_listen(docker: Installation):
     going = docker.begin(DEAF).signal(signal.SIGINT)
     going.until("ending: stopped")

@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -102,3 +104,44 @@ def test_the_handlers_that_were_there_come_back():
         assert [signal.getsignal(number) for number in NUMBERS] != before
     assert [signal.getsignal(number) for number in NUMBERS] == before
     assert set(REASONS) == set(NUMBERS)
+
+
+UNDER = """\
+import asyncio, os, signal
+import django
+django.setup()
+from runs.interrupts import Interrupts
+
+async def told():
+    found = []
+    interrupts.listen(lambda kind, reason: found.append(kind))
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        os.kill(os.getpid(), number)
+        await asyncio.sleep(0.05)
+    return found
+
+with Interrupts() as interrupts:
+    print(asyncio.run(told()))
+print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["env"], "['interrupted', 'cancelled', 'interrupted']\nFalse"),
+        (["nohup"], "['cancelled', 'interrupted']\nTrue"),
+        # a shell without job control has what it puts in the background ignore Ctrl-C
+        (["sh", "-c", '"$@" & wait', "sh"], "['interrupted', 'interrupted']\nFalse"),
+    ],
+)
+def test_what_a_process_was_started_to_ignore_stays_ignored(command: list[str], told: str):
+    done = subprocess.run(
+        [*command, sys.executable, "-c", UNDER],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.strip() == told, done.stderr

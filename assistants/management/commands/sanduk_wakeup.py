@@ -11,6 +11,7 @@ from django.core.management.base import CommandParser
 from assistants.management import telling
 from assistants.wakeups import wake
 from runs.console import Terminal
+from runs.interrupts import is_ignored
 from runs.management.terminal import SandukCommand
 
 
@@ -33,7 +34,8 @@ def told_to_stop() -> None:
     Before and after a run their default action would end it without a word in the rows.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _stop)
+        if not is_ignored(number):
+            signal.signal(number, _stop)
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
