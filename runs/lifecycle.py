@@ -97,7 +97,7 @@ def _columns(plan: Plan, trigger: str, requested_as: str | None = None) -> dict[
     model = plan.request.model or (plan.provider.default_model if plan.provider else "")
     return {
         "trigger": trigger,
-        "kind": Run.Kind.COMMAND if order.shell else Run.Kind.AGENT,
+        "kind": Run.Kind.COMMAND if order.shell or plan.agent.is_command else Run.Kind.AGENT,
         "requested_as": account() if requested_as is None else requested_as,
         "agent": plan.agent.name if ":" not in order.agent else order.agent,
         "provider": plan.provider.name if plan.provider else "",
@@ -196,8 +196,8 @@ def _beside_own_report(
     path = str(plan.workspace.path)
     try:
         # a shell writes no report, and the person at it may want to read the one that is there
-        is_agent = not plan.order.shell
-        aside = report.set_aside(path, run.uid, known=_own_reports(path)) if is_agent else ""
+        reports = not plan.order.shell and plan.ground is None
+        aside = report.set_aside(path, run.uid, known=_own_reports(path)) if reports else ""
     except OSError as exc:
         raise Refusal(f"REPORT.md in {path} cannot be set aside: {exc.strerror}") from None
     if aside:

@@ -67,6 +67,23 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
+class Ground:
+    """What our own code gives a run, and no order can name.
+
+    Args:
+        directory: where it works, made for this run alone: it may lie in the state directory, no
+            file of a person is in it, and a REPORT.md in it is a file like any other.
+        skills: a directory of ours with one directory a skill, which the agent finds among its
+            user's own.
+        image: what to run instead of what the order and the agent would give.
+    """
+
+    directory: Path
+    skills: Path | None = None
+    image: Image | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One run, decided in every detail that needs no engine and no key."""
 
@@ -83,6 +100,7 @@ class Plan:
     task: str
     policy: Policy | None
     egress: EgressRules | None
+    ground: Ground | None = None
 
     @property
     def checks_calls(self) -> bool:
@@ -102,13 +120,18 @@ class Plan:
         )
 
 
-def make_plan(order: Order) -> Plan:
-    """Check an order as a whole. Raises Refusal with the first thing that is wrong."""
+def make_plan(order: Order, *, ground: Ground | None = None) -> Plan:
+    """Check an order as a whole. Raises Refusal with the first thing that is wrong.
+
+    Args:
+        ground: what our own code gives the run; the order's directory means nothing then.
+    """
     _check_text(order)
     _check_mode(order)
     engine = _engine(order)
     try:
         agent, image = _agent_and_image(order)
+        image = ground.image if ground and ground.image else image
         provider = _provider(order, agent)
         request = Request(
             model=order.model or None,
@@ -137,7 +160,10 @@ def make_plan(order: Order) -> Plan:
     # last, as whose it is is the matter of this host and not of the order
     if order.within_roots:
         work_roots.check(order.workdir)
-    place = workspace.check(order.workdir, state=state)
+    if ground is None:
+        place = workspace.check(order.workdir, state=state)
+    else:
+        place = workspace.of_ours(ground.directory)
     patterns = [hiding.check_pattern(each) for each in (*settings.SANDUK_HIDE, *order.hide)]
     rules.check_log_directory(order, [str(place.path), *(mount.source for mount in lent)])
     return Plan(
@@ -154,6 +180,7 @@ def make_plan(order: Order) -> Plan:
         task=task,
         policy=policy,
         egress=egress,
+        ground=ground,
     )
 
 
@@ -266,7 +293,7 @@ def _agent_and_image(order: Order) -> tuple[Agent, Image]:
         recipe, image = from_recipe(order.recipe, order.kits)
         rules.check_kits(order, recipe)
         named = order.agent or recipe.agent
-        if named != recipe.agent:
+        if named != recipe.agent and not get_agent(named).is_command:
             raise Refusal(
                 f"recipe {recipe.name} is for agent {recipe.agent}, not {order.agent}; "
                 "leave --agent out"

@@ -269,13 +269,20 @@ class Starting:
             uid=place.uid,
             gid=place.gid,
             home=_home(facts, self.plan.image),
-            env={**env, **self._proxies(), **order.env, **passed},
+            env={**env, **self._proxies(), **self._skills_place(), **order.env, **passed},
             stdin=stdin,
             entry=box.SHELL if order.shell else box.ENTRY,
         )
         files = (*files, *private.covers(str(place.path), self.plan.hidden.paths))
+        if (ground := self.plan.ground) is not None and ground.skills is not None:
+            files = (*files, Mount(str(ground.skills), f"{BOX}/skills"))
         has_network = order.mode != "sealed" and not order.no_network
         return files if has_network else (*files, *private.network_files())
+
+    def _skills_place(self) -> dict[str, str]:
+        """Where the entry copies skills to: the agent's own directory, in which it may write."""
+        ground, place = self.plan.ground, self.plan.agent.skills_dir
+        return {"SANDUK_SKILLS": place} if ground and ground.skills and place else {}
 
     def _proxies(self) -> dict[str, str]:
         """What points ordinary programs at the egress door; the relay is no proxy's business."""
@@ -290,8 +297,10 @@ class Starting:
         self, facts: ImageFacts, argv: tuple[str, ...], files: tuple[Mount, ...], network: str
     ) -> ContainerSpec:
         order, place = self.plan.order, self.plan.workspace
-        command = () if order.shell else (*facts.entrypoint, *argv)
-        if not facts.entrypoint and not order.shell:
+        is_command = self.plan.agent.is_command
+        words = argv if is_command else (*facts.entrypoint, *argv)
+        command = () if order.shell else words
+        if not (facts.entrypoint or order.shell or is_command):
             raise Refusal(
                 f"image {self.plan.image.tag} has no entrypoint; it must be the agent's command"
             )

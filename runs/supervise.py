@@ -212,12 +212,13 @@ class Supervision:
         return ending
 
     def _result(self, state: ContainerState | None) -> Result | None:
-        """What the agent said of itself; a shell says it by its exit code."""
-        if not self.plan.order.shell:
+        """What the agent said of itself; a shell or a command says it by its exit code."""
+        what = "shell" if self.plan.order.shell else "command"
+        if what == "command" and not self.plan.agent.is_command:
             return self._listener.result()
         if state is None or state.exit_code is None:
             return None
-        return Result(state.exit_code == 0, error=f"the shell exited with {state.exit_code}")
+        return Result(state.exit_code == 0, error=f"the {what} exited with {state.exit_code}")
 
     def _why_not_started(self, state: ContainerState | None) -> str:
         """The engine's reason, when the agent's command never ran: that is no failure of it."""
@@ -232,7 +233,7 @@ class Supervision:
         return found.as_stored() if found else {}
 
     def _collect_report(self) -> report.Report:
-        if self.plan.order.shell:
+        if self.plan.order.shell or self.plan.ground is not None:
             return report.Report(Run.Report.NONE)
         workspace = str(self.plan.workspace.path)
         found = report.collect(workspace, limit=settings.SANDUK_REPORT_MAX_BYTES)

@@ -60,9 +60,7 @@ def check(text: str, *, state: Path) -> Workspace:
         facts = path.stat()
     except FileNotFoundError:
         _refuse_dangling(text)
-        uid, gid = os.geteuid(), os.getegid()
-        if uid == 0:
-            uid, gid = UNPRIVILEGED, UNPRIVILEGED
+        uid, gid = agents_account()
         return Workspace(path, uid, gid, created=True, note=f"created {path}")
     except OSError as exc:
         raise Refusal(f"--workdir {text} cannot be used: {exc.strerror}") from None
@@ -78,6 +76,19 @@ def check(text: str, *, state: Path) -> Workspace:
         facts.st_gid or facts.st_uid,
         note=f"{text} is a link to {path}" if linked else "",
     )
+
+
+def of_ours(path: Path) -> Workspace:
+    """A directory that our own code made for one run; its owner is who the agent runs as."""
+    facts = path.stat()
+    return Workspace(path, facts.st_uid, facts.st_gid)
+
+
+def agents_account() -> tuple[int, int]:
+    """User and group to give such a directory to: no agent runs as root."""
+    if os.geteuid() == 0:
+        return UNPRIVILEGED, UNPRIVILEGED
+    return os.geteuid(), os.getegid()
 
 
 def _refuse_dangling(text: str) -> None:

@@ -154,6 +154,7 @@ class Change(models.Model):
     agent = models.CharField(max_length=200, blank=True)
     model = models.CharField(max_length=200, blank=True)
     order = models.JSONField(default=dict)  # runs.order.Order; holds no secret
+    history = models.PositiveIntegerField(null=True, blank=True)  # commits the agent sees
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
@@ -169,6 +170,19 @@ class Change(models.Model):
     lease_owner = models.CharField(max_length=200, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
     lease_beats = models.PositiveIntegerField(default=0)
+    run = models.ForeignKey(  # the last one that was begun for it
+        "runs.Run", null=True, blank=True, on_delete=models.PROTECT, related_name="changes"
+    )
+    reserved_usd = models.FloatField(default=0)  # of its batch's budget: set aside, then spent
+    rung_at = models.DateTimeField(null=True, blank=True)  # a worker was told of it
+    stop_by = models.CharField(max_length=300, blank=True)  # who wants it ended before it began
+
+    # a revision that was asked for, and that a worker is to make
+    wanted_task = models.TextField(blank=True)
+    wanted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    wanted_as = models.CharField(max_length=150, blank=True)
 
     # a landing that could not be done is decided on anew: its decisions are of the round before
     round = models.PositiveIntegerField(default=1)

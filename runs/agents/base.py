@@ -110,6 +110,9 @@ class Reader(ABC):
         """One line of standard output that is no JSON object."""
         return ()
 
+    def raw(self, data: bytes) -> None:  # noqa: B027 - most read lines alone
+        """A piece of standard output as it came, wherever it is cut; keys are taken out of it."""
+
     @abstractmethod
     def result(self) -> Result | None:
         """The result so far, or None when no terminal record was seen."""
@@ -126,8 +129,10 @@ class Agent(ABC):
     takes_stdin: ClassVar[bool] = False  # the task is its standard input, of any length
     needs_model: ClassVar[bool] = False
     calls_model: ClassVar[bool] = True
+    is_command: ClassVar[bool] = False  # argv is all that runs, in any image; its status counts
     skills_dir: ClassVar[str | None] = None  # relative to the image's home
     instructions_file: ClassVar[str | None] = None
+    repository_tools: ClassVar[str] = ""  # the `allowed_tools` that work on a repository needs
     from_documents: ClassVar[bool] = False  # written from the agent's documents, never run with it
 
     def check(self, request: Request, provider: Provider) -> None:

@@ -8,6 +8,10 @@ if [ ! -w "${HOME:-/nonexistent}" ]; then
     mkdir -p "$HOME"
     export HOME
 fi
+if [ -n "$SANDUK_SKILLS" ]; then
+    mkdir -p "$HOME/$SANDUK_SKILLS"
+    cp -R /run/sanduk/skills/. "$HOME/$SANDUK_SKILLS/"
+fi
 limit=$1
 shift
 if command -v timeout >/dev/null 2>&1; then

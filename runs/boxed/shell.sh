@@ -7,6 +7,10 @@ if [ ! -w "${HOME:-/nonexistent}" ]; then
     mkdir -p "$HOME"
     export HOME
 fi
+if [ -n "$SANDUK_SKILLS" ]; then
+    mkdir -p "$HOME/$SANDUK_SKILLS"
+    cp -R /run/sanduk/skills/. "$HOME/$SANDUK_SKILLS/"
+fi
 ( sleep "$1"; kill -KILL -1 ) </dev/null >/dev/null 2>&1 &
 for shell in bash sh; do
     if command -v "$shell" >/dev/null 2>&1; then

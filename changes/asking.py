@@ -1,0 +1,161 @@
+"""Asking for a change: everything that can be checked is, before a row of it is there."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from django.db import transaction
+
+from changes import attempts, base, rules
+from changes.bundle import Provided
+from changes.git import GitError
+from changes.models import Change, Repository
+from changes.models.change import new_uid
+from changes.repository import find
+from runs import audit, keys
+from runs.installation import require_room
+from runs.order import Order
+from runs.plan import Ground, Plan, make_plan
+from runs.refusal import HostRefusal, Refusal
+from runs.verdicts import Person
+
+TASK_MAX = 1 << 20  # characters
+ASKED = "change.ask"  # in the audit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What is asked for beside the task.
+
+    Args:
+        order: every flag of a run. Its task and its directory are set for each attempt.
+        base: a branch, a tag or any commit; "" for what is checked out.
+        history: how many commits deep the agent sees; None for the base commit alone.
+    """
+
+    order: Order
+    base: str = ""
+    history: int | None = None
+
+
+def ask(
+    path: str,
+    task: str,
+    *,
+    options: Options,
+    person: Person,
+    kind: str = Change.Kind.TASK,
+    batch: str = "",
+) -> Change:
+    """Check everything, then write the change down as queued, its base kept beside it.
+
+    Args:
+        path: a directory in the repository.
+        person: who asks.
+        kind: `task`, or `shell` for a person's own session.
+        batch: the `uid` of the batch it is part of.
+    Raises:
+        Refusal: the agent, a flag, the key, the task, the repository, its rules or its base is not
+            as it must be. There is no row then.
+    """
+    (change,) = ask_each(path, [task], options=options, person=person, kind=kind, batch=batch)
+    return change
+
+
+def ask_each(
+    path: str,
+    tasks: list[str],
+    *,
+    options: Options,
+    person: Person,
+    kind: str = Change.Kind.TASK,
+    batch: str = "",
+) -> list[Change]:
+    """As `ask`, for several tasks on one base: all of them are written down, or none is."""
+    plans = [planned(task, options.order) for task in tasks]
+    for plan in plans[:1]:
+        if plan.provider is not None:
+            keys.provider_key(plan.provider)  # a missing one is told before anything is made
+    require_room()
+    uids = [new_uid() for _ in tasks]
+    repository, provided = _based(path, options, uids)
+    try:
+        with transaction.atomic():
+            return [
+                _row(uid, repository, provided, options, plan, person, task, kind, batch)
+                for uid, plan, task in zip(uids, plans, tasks, strict=True)
+            ]
+    except BaseException:
+        for uid in uids:
+            base.forget(uid)
+        raise
+
+
+def planned(task: str, order: Order) -> Plan:
+    """The order as the run of an attempt would have it. Raises Refusal when it is none."""
+    if len(task) > TASK_MAX:
+        raise Refusal(f"the task has {len(task):,} characters; at most {TASK_MAX:,} fit")
+    asked = msgspec.structs.replace(
+        order, task=task, workdir="", report_instruction=False, keep=False
+    )
+    with tempfile.TemporaryDirectory() as nowhere:
+        return make_plan(asked, ground=Ground(Path(nowhere)))
+
+
+def _based(path: str, options: Options, uids: list[str]) -> tuple[Repository, Provided]:
+    """The repository's row and its base, kept for each of these changes."""
+    top = find(Path(path)).top().resolve()
+    repository = Repository.objects.at(str(top))
+    rules.of(repository.uid)  # what cannot be read would only be told at the gate
+    provided = base.keep(uids[0], Path(path), options.base, options.history)
+    try:
+        attempts.store_of(repository, provided.base_commit)
+        for uid in uids[1:]:
+            base.share(uid, uids[0])
+    except (GitError, Refusal) as exc:
+        for uid in uids:
+            base.forget(uid)
+        if isinstance(exc, Refusal):
+            raise
+        raise HostRefusal(f"the store of {repository} cannot be used: {exc}") from None
+    return repository, provided
+
+
+def _row(
+    uid: str,
+    repository: Repository,
+    provided: Provided,
+    options: Options,
+    plan: Plan,
+    person: Person,
+    task: str,
+    kind: str,
+    batch: str,
+) -> Change:
+    order = plan.order.stored()
+    change: Change = Change.objects.create(
+        uid=uid,
+        repository=repository,
+        kind=kind,
+        task=task,
+        batch=batch,
+        base_ref=options.base or provided.branch,
+        base_commit=provided.base_commit,
+        history=options.history,
+        agent=plan.agent.name if ":" not in plan.order.agent else plan.order.agent,
+        model=_model(plan),
+        order=order,
+        requested_by=person.user,
+        requested_as="" if person.user is not None else person.account,
+    )
+    who: dict[str, Any] = {"actor": person.user} if person.user is not None else {}
+    audit.record(ASKED, f"change:{uid}", **who, repository=repository.uid, kind=kind)
+    return change
+
+
+def _model(plan: Plan) -> str:
+    return plan.request.model or (plan.provider.default_model if plan.provider else "") or ""
