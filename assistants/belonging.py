@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from django.contrib.auth import get_user_model
 from django.db import transaction
 
 from assistants.models import Assistant, Grant
 from runs import audit
 from runs.refusal import Refusal
 from runs.sight import EVERY
+from runs.visible import visible
 
 Act = Literal["see", "tell", "wake"]
 
@@ -44,6 +46,16 @@ def decides(user: Any, assistant: Assistant) -> bool:
     if user is None or user.has_perm(EVERY):
         return True
     return assistant.owner_id is not None and assistant.owner_id == user.pk
+
+
+def person_named(name: str) -> Any:
+    """The person something is given to or taken from. Raises Refusal when nobody is let in so."""
+    found = get_user_model().objects.filter(username=name, is_active=True).first()
+    if found is None:
+        raise Refusal(
+            f"there is no such person as {visible(name, limit=80)!r}, or they are shut out"
+        )
+    return found
 
 
 def give_to(assistant: Assistant, owner: Any, *, actor: Any = None) -> None:

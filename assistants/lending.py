@@ -35,13 +35,17 @@ def lend(assistant: Assistant, *, actor: Any) -> None:
 def take_back(assistant: Assistant, *, actor: Any) -> None:
     """Have its wakeups use this installation's key again.
 
+    Args:
+        actor: the site user; None for the OS account of this process, which holds the files.
+
     Raises Refusal: it is not theirs, and neither is the assistant.
     """
     with transaction.atomic():
         found = Assistant.objects.select_for_update(of=("self",)).get(pk=assistant.pk)
         if found.key_of_id is None:
             raise Refusal(f"nobody lends {assistant.name} a key")
-        if actor.pk != found.key_of_id and not belonging.decides(actor, found):
+        is_theirs = actor is not None and actor.pk == found.key_of_id
+        if not is_theirs and not belonging.decides(actor, found):
             raise Refusal("the key is not yours, and neither is the assistant")
         Assistant.objects.filter(pk=found.pk).update(key_of=None)
         assistant.key_of = None

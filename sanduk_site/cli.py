@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import sys
 
@@ -15,6 +16,9 @@ sanduk {version}: coding agents in disposable containers, with a person at the g
 usage: sanduk COMMAND [flags]        sanduk COMMAND --help explains one, with examples
 
 {commands}
+
+also:
+{also}
 
 first steps:
   sanduk run --agent pi --provider rehearsal "look at every file here"
@@ -52,6 +56,8 @@ SUMMARIES = {
     "deliver": "bring what was approved to its destinations now",
     "destination": "the places that approved items go to",
     "audit": "what people and rules did; whether the record of it still stands",
+    "share": "whose an assistant is, and what others may do with it",
+    "key": "a person's own keys, and the assistants they are lent to",
     "user": "people of the site: their roles, and which OS account is whose",
     "usage": "what all runs used by day, and what the provider says about it",
     "assistant": "agents that wake by a schedule: take in, look at, put to sleep",
@@ -59,7 +65,21 @@ SUMMARIES = {
     "inbox": "the messages that wait to be read",
     "untell": "take messages back that have not been read",
     "memory": "what an assistant remembers: what changed, accept, reject, restore",
+    "change": "a task on a repository: run, show, accept or reject what came back",
+    "skills": "what agents wrote down for later ones: read, approve, revoke",
 }
+
+# other names of the same: what comes before the arguments is written out
+ALIASES = {
+    ("batch",): ("change", "batch"),
+    ("accept",): ("change", "accept"),
+    ("test",): ("change", "test"),
+    ("revise",): ("change", "revise"),
+    ("status",): ("change", "status"),
+    ("gc",): ("change", "gc"),
+    ("image", "build"): ("build",),
+}
+ON_A_REPOSITORY = ("run", "shell")  # with --repo they are those of `change`
 
 INTERNAL = {"execute", "wakeup", "cluster", "web"}  # what other commands start
 
@@ -94,10 +114,22 @@ def _main() -> None:
     if words[0] in ("-V", "--version", "version"):
         print(f"sanduk {__version__}")
         raise SystemExit(0)
+    words = meant(words)
     app = _commands().get(words[0])
     if app is None:
         raise SystemExit(_no_command(words))
     _run(app, words)
+
+
+def meant(words: list[str]) -> list[str]:
+    """The command somebody means who knows it by another name."""
+    for alias, command in ALIASES.items():
+        if tuple(words[: len(alias)]) == alias:
+            return [*command, *words[len(alias) :]]
+    flags = itertools.takewhile(lambda word: word != "--", words)
+    if words[0] in ON_A_REPOSITORY and any(word.partition("=")[0] == "--repo" for word in flags):
+        return ["change", *words]
+    return words
 
 
 def _run(app: str, words: list[str]) -> None:
@@ -136,7 +168,12 @@ def _usage(where: object) -> None:
     known = [name for name in SUMMARIES if name in commands]
     names = [*known, *sorted(set(commands) - set(known) - INTERNAL)]
     lines = "\n".join(f"  {name:<9} {SUMMARIES.get(name, '')}".rstrip() for name in names)
-    print(USAGE.format(version=__version__, commands=lines), end="", file=where)  # type: ignore[call-overload]
+    names_of = {" ".join(alias): " ".join(command) for alias, command in ALIASES.items()}
+    names_of |= {f"{word} --repo": f"change {word} --repo" for word in ON_A_REPOSITORY}
+    also = textwrap.fill(", ".join(f"{alias} = {command}" for alias, command in names_of.items()),
+        initial_indent="  ", subsequent_indent="  ", width=96)
+    told = USAGE.format(version=__version__, commands=lines, also=also)
+    print(told, end="", file=where)  # type: ignore[call-overload]
 
 
 def _no_command(words: list[str]) -> int:

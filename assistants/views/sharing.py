@@ -40,26 +40,19 @@ def _shared(request: HttpRequest, assistant: Assistant) -> str:
     if not belonging.decides(actor, assistant):
         raise Refusal(f"only the owner of {assistant.name} or an administrator may say that")
     if what == "owner":
-        owner = _person(named) if named else None
+        owner = belonging.person_named(named) if named else None
         belonging.give_to(assistant, owner, actor=actor)
         return f"{assistant.name} belongs to {named or 'nobody'} now."
     if what == "grant":
         may = {act: act in form for act in ("tell", "wake")}
-        belonging.grant(assistant, _person(named), actor=actor, **may)
+        belonging.grant(assistant, belonging.person_named(named), actor=actor, **may)
         words = " and ".join(["see", *(act for act, yes in may.items() if yes)])
         return f"{named} may {words} {assistant.name}, as far as their roles go."
     if what == "withdraw":
-        if not belonging.withdraw(assistant, _person(named), actor=actor):
+        if not belonging.withdraw(assistant, belonging.person_named(named), actor=actor):
             raise Refusal(f"{named} was granted nothing")
         return f"{named} is granted nothing of {assistant.name} any more."
     raise Refusal("the form does not say what to do")
-
-
-def _person(name: str) -> Any:
-    found = get_user_model().objects.filter(username=name, is_active=True).first()
-    if found is None:
-        raise Refusal("there is no such person, or they are shut out")
-    return found
 
 
 def context(user: Any, assistant: Assistant) -> dict[str, Any]:
