@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from changes import attempts, bundle, conflicts
 from changes.models import Attempt, Change
@@ -18,17 +18,24 @@ class Conflict:
     paths: tuple[bytes, ...]
 
 
-def with_waiting(change: Change) -> list[Conflict]:
+def others_waiting(change: Change) -> Any:
+    """Those that wait in the same repository beside this one."""
+    return Change.objects.waiting(change.repository).exclude(pk=change.pk)
+
+
+def with_waiting(change: Change, *, most: int | None = None) -> list[Conflict]:
     """Those that wait in the same repository and cannot land beside this one as they are.
+
+    Args:
+        most: look at the newest of them only; None for all.
 
     Raises GitError: a tree of them cannot be read.
     """
     attempt = change.attempt
     if attempt is None:
         return []
-    others = Change.objects.waiting(change.repository).exclude(pk=change.pk)
     found = []
-    for other in others.select_related("attempt"):
+    for other in others_waiting(change).select_related("attempt")[:most]:
         paths = _between(change, attempt, other.attempt.tree) if other.attempt else ()
         if paths:
             found.append(Conflict(other, paths))
@@ -47,15 +54,11 @@ def with_head(change: Change) -> tuple[bytes, ...]:
     attempt = change.attempt
     if attempt is None:
         return ()
-    with tempfile.TemporaryDirectory() as place:
-        now = bundle.provide(
-            Path(change.repository.path), change.base_ref or None, directory=Path(place)
-        )
-        if now.base_commit == attempt.base_commit:
-            return ()
-        store = attempts.store_of(change.repository, attempt.base_commit)
-        store.take(now.bundle, now.base_commit, now.shallow)
-    return _between(change, attempt, now.base_commit)
+    store = attempts.kept_store(change.repository)
+    now = bundle.bring(Path(change.repository.path), change.base_ref or None, store)
+    if now == attempt.base_commit:
+        return ()
+    return _between(change, attempt, now)
 
 
 def _between(change: Change, attempt: Attempt, other: str) -> tuple[bytes, ...]:
