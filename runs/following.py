@@ -87,6 +87,7 @@ class Following:
         lines, hiding = Lines(), self._hiding.stream()
         async for data in self._pieces(stream, hiding):
             self._log.write(data)
+            self._listener.take(data)
             for line, cut in lines.feed(data):
                 self._hear(line, cut=cut)
         for line, cut in lines.rest():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -93,6 +94,11 @@ class Listener:
             return _sound(self._reader.line(text)) if text.strip() else []
         except Exception as exc:  # noqa: BLE001 - a handler's bug must not orphan a container
             return [Trace("problem", f"the agent's reader failed on a line: {type(exc).__name__}")]
+
+    def take(self, data: bytes) -> None:
+        """A piece of output as it came, before it is cut into lines."""
+        with contextlib.suppress(Exception):  # as in `hear`: its lines show what is wrong
+            self._reader.raw(data)
 
     def result(self) -> Result | None:
         try:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "sanduk.agents"
+NO_AGENT = {"command": "runs.agents.command:Command"}  # found by its name, and listed nowhere
 BUILT_IN = {
     "claude": "runs.agents.claude:Claude",
     "codex": "runs.agents.codex:Codex",
@@ -36,8 +37,8 @@ def get_agent(name: str) -> Agent:
     Raises:
         AgentRefusal: there is none, or it cannot be loaded; the text says which there are.
     """
-    if name in BUILT_IN:
-        return _load(BUILT_IN[name])
+    if name in BUILT_IN or name in NO_AGENT:
+        return _load({**BUILT_IN, **NO_AGENT}[name])
     if ":" in name:
         return _load(name)
     found = _offered(name)
