@@ -1,5 +1,7 @@
 """E-mails to people: so many items wait for you, so many things need a look, and where.
 
+A state of the host, such as a disk that is almost full, is told of when it begins, and not again.
+
 What an agent wrote is in none of them. A notice is marked before it is sent: at most once.
 """
 
@@ -16,7 +18,8 @@ from django.core.mail import send_mail
 from django.db import transaction
 
 from assistants.models import Assistant, Delivery, Notice, OutboxItem
-from runs import audit, clock
+from runs import audit, clock, host_states, pulse
+from runs.models import Run
 from runs.sight import seen_by
 
 APART = dt.timedelta(minutes=5)  # what comes meanwhile is told of together
@@ -43,10 +46,11 @@ def send_due() -> int:
     """Tell everybody who wants it of what is new; how many were told."""
     if not settings.SANDUK_SENDS_MAIL:
         return 0
-    told, now = 0, clock.now() - SETTLED
+    told, now, host = 0, clock.now() - SETTLED, _of_the_host()
     rows = Notice.objects.wanted().filter(looked_at__lte=now - APART).select_related("user")
     for notice in rows:
-        lines = [*_items(notice, now), *_troubles(notice, now)]
+        lines = [*_items(notice, now), *_troubles(notice, now), *_interrupted(notice, now)]
+        lines += _host(notice, now, host)
         if lines and Notice.objects.claim(notice, looked_at=now):
             told += _sent(notice.user, lines)
     return told
@@ -82,6 +86,56 @@ def _troubles(notice: Notice, now: dt.datetime) -> list[str]:
         *bad.values_list("item__assistant__name", flat=True),
     ]
     return _counted(names, "thing needs a look", "things need a look", "/")
+
+
+def _interrupted(notice: Notice, now: dt.datetime) -> list[str]:
+    """Runs that the host cut since, among those this person sees."""
+    user = notice.user
+    if not notice.of_troubles or not user.has_perm("runs.view_run"):
+        return []
+    cut = Run.objects.filter(
+        seen_by(user, "wakeup__assistant"),
+        outcome=Run.Outcome.INTERRUPTED,
+        ended_at__gt=notice.looked_at,
+        ended_at__lte=now,
+    )
+    names = (
+        name or "of no assistant" for name in cut.values_list("wakeup__assistant__name", flat=True)
+    )
+    return _counted(names, "run was interrupted", "runs were interrupted", "/")
+
+
+Host = list[tuple[dt.datetime | None, str, str]]
+
+
+def _of_the_host() -> Host:
+    """What is wrong with it now: since when, in a few words, and with a figure."""
+    away = host_states.worker_away_since()
+    seen = pulse.seen_at("worker")
+    least = settings.SANDUK_MIN_FREE_MB
+    return [
+        (
+            host_states.little_room_since(),
+            "little room is left on the disk",
+            f"{host_states.free_mb():,} MB are free; runs are refused below {least:,} MB",
+        ),
+        (
+            away,
+            "the worker is away",
+            f"it was last at work {seen:%Y-%m-%d %H:%M} UTC; nobody is woken" if seen else "",
+        ),
+    ]
+
+
+def _host(notice: Notice, now: dt.datetime, host: Host) -> list[str]:
+    """What began since this person was last told of anything."""
+    if not notice.of_troubles or not notice.user.has_perm("runs.view_run"):
+        return []
+    lines = []
+    for since, words, figure in host:
+        if since is not None and notice.looked_at < since <= now:
+            lines += [f"{words}: {settings.SANDUK_BASE_URL}/system/", f"  {figure}"]
+    return lines
 
 
 def _counted(names: Iterable[str], one: str, many: str, page: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import os
 from pathlib import Path
@@ -38,6 +39,21 @@ def age_s(name: str) -> float | None:
     """Seconds since then, at least 0; None for never."""
     seen = seen_at(name)
     return None if seen is None else max((clock.now() - seen).total_seconds(), 0.0)
+
+
+def since(name: str, holds: bool) -> dt.datetime | None:
+    """Since when a state was seen to hold, look by look; None when it does not.
+
+    None, too, where that cannot be remembered: it would be news at every look.
+    """
+    if not holds:
+        with contextlib.suppress(OSError):
+            _path(name).unlink(missing_ok=True)
+        return None
+    if (began := seen_at(name)) is not None:
+        return began
+    stamp(name)
+    return seen_at(name)
 
 
 def is_behind(name: str) -> bool:

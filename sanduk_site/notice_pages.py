@@ -24,7 +24,8 @@ class NoticeForm(forms.Form):
         label="When an item waits for a decision that I may take", required=False
     )
     of_troubles = forms.BooleanField(
-        label="When an assistant is disabled, or a delivery was given up or may not have arrived",
+        label="When an assistant is disabled, a run was interrupted, a delivery was given up or "
+        "may not have arrived, little room is left on the disk, or the worker is away",
         required=False,
     )
 

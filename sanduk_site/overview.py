@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import shutil
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from django.urls import reverse
 
 from assistants import awaiting, excerpts, listing
 from assistants.models import Assistant, Delivery, OutboxItem, Schedule
-from runs import clock, figures, pulse
+from runs import clock, figures, host_states, pulse
 from runs.models import Run, RunEvent
 from runs.sight import seen_by
 from sanduk_site import spending
@@ -22,7 +21,6 @@ from sanduk_site import spending
 SHOWN = 30  # rows of one list
 OLD = dt.timedelta(days=1)  # a decision that waits longer is marked
 RECENT = dt.timedelta(days=3)  # interrupted runs are told of for so long
-ASLEEP_S = 180.0  # a worker that has not stamped for so long is not at work
 BARS = 14  # days of the small chart
 
 
@@ -126,7 +124,7 @@ def _of_the_worker() -> list[Trouble]:
             return []
         head = "No worker has ever run here: nobody is woken, and no queued run starts."
         return [Trouble("interrupted", head, url=url)]
-    if age_s > ASLEEP_S:
+    if host_states.is_worker_away():
         tail = f", and {queued} run(s) wait in the queue" if queued else ""
         head = f"The worker does not work: nobody is woken{tail}."
         return [Trouble("failed", head, since=pulse.seen_at("worker"), url=url)]
@@ -134,9 +132,8 @@ def _of_the_worker() -> list[Trouble]:
 
 
 def _of_the_disk() -> list[Trouble]:
-    free_mb = shutil.disk_usage(settings.SANDUK_HOME).free // 2**20
-    # a run is refused below the least; ten times that is the time to clear up
-    if free_mb >= 10 * settings.SANDUK_MIN_FREE_MB:
+    free_mb = host_states.free_mb()
+    if not host_states.is_room_little(free_mb):
         return []
     kind = "failed" if free_mb < settings.SANDUK_MIN_FREE_MB else "flagged"
     return [Trouble(kind, f"Only {free_mb:,} MB are free on the disk.", url=reverse("system"))]

@@ -16,10 +16,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from runs import clock, condition, pulse, queue, usage
+from runs.host_states import ASLEEP_S
 from runs.models import Run
 from runs.pages import for_those_who_may, page
 from sanduk_site import __version__, spending
-from sanduk_site.overview import ASLEEP_S
 
 DAYS = (7, 30, 90, 365)
 # what a table program would take for a formula

@@ -29,7 +29,8 @@ class Notice(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notice"
     )
     of_items = models.BooleanField(default=False)  # that wait for a decision they may take
-    of_troubles = models.BooleanField(default=False)  # assistants disabled, deliveries gone wrong
+    # assistants disabled, deliveries gone wrong, runs interrupted, the host itself
+    of_troubles = models.BooleanField(default=False)
     looked_at = models.DateTimeField(default=clock.now)  # they were told of what came before
 
     objects = NoticeQuerySet.as_manager()
