@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assistants import outbox
+from assistants import outbox, places
 from assistants.models import MemorySnapshot, OutboxItem
 from runs import clock, four_eyes
 from runs.models import Decision
@@ -34,15 +34,28 @@ def items_for(user: Any) -> frozenset[int]:
     given = Decision.objects.filter(actor=user, subject__startswith="outbox:")
     decided = set(given.values_list("subject", "digest"))
     is_strict = four_eyes.is_on()
-    rows = open_items(user).select_related("wakeup").defer("body").order_by("created_at", "pk")
+    rows = (
+        open_items(user)
+        .select_related("wakeup", "assistant")
+        .defer("body")
+        .order_by("created_at", "pk")
+    )
     found = []
     for item in rows[:LOOKED_AT]:
-        if (outbox.subject_of(item), item.sha256) in decided:
+        if (outbox.subject_of(item), item.sha256) in decided and not _counts_no_more(item, user):
             continue
         if (is_strict or item.exclude_author) and not outbox.may_approve(item, person):
             continue
         found.append(item.pk)
     return frozenset(found)
+
+
+def _counts_no_more(item: OutboxItem, user: Any) -> bool:
+    """Whether where an item goes was changed since this person approved it."""
+    theirs = Decision.objects.filter(
+        subject=outbox.subject_of(item), actor=user, digest=item.sha256
+    )
+    return not places.counting(theirs, places.digest_of_places(item))
 
 
 def count_for(user: Any) -> int:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from assistants import destinations, excerpts, memory, outbox
+from assistants import destinations, excerpts, memory, places
 from assistants.memory.comparing import compared, earlier
 from assistants.memory.differences import Texts
 from assistants.memory.manifest import Damaged
 from assistants.memory.snapshots import store_of
 from assistants.models import MemorySnapshot, OutboxItem
 from runs import secret_scan
-from runs.models import Run
+from runs.models import Decision, Run
 
 SHOWN_MAX = 400_000  # characters of a body on the page; the whole is there to download
 DIFFERENCES_MAX = 200  # entries of one memory's difference on a page
@@ -40,6 +40,7 @@ def risks(item: OutboxItem) -> list[Risk]:
     """The gravest first. Empty means that what is named by `looked_at` found nothing."""
     found = [_of_secret(each) for each in secret_scan.restored(item.secrets_found)]
     found.sort(key=lambda risk: risk.kind != "secret")
+    found += _of_places(item)
     found += _of_the_run(item)
     if item.unreviewed_memory:
         text = "It was made from memory that no person has accepted; notes may steer it."
@@ -67,6 +68,25 @@ def _of_secret(finding: secret_scan.Finding) -> Risk:
     heads = {"held": "A secret of this host", "replaced": "A secret of this host was taken out"}
     head = heads.get(finding.kind, "The shape of a secret")
     return Risk("secret", head, f"In {finding.told()}.")
+
+
+def _of_places(item: OutboxItem) -> list[Risk]:
+    """Approvals that were given before where the item goes was changed."""
+    if item.state != OutboxItem.State.PENDING:
+        return []
+    given = Decision.objects.filter(subject=f"outbox:{item.pk}").select_related("actor")
+    rows = {each.pk: each for each in given}
+    lost = places.elsewhere(rows.values(), places.digest_of_places(item))
+    found = []
+    for pk, names in lost.items():
+        decision = rows[pk]
+        who = decision.actor.get_username() if decision.actor else decision.account
+        text = (
+            f"{who} approved it for {', '.join(names) or 'no place'}, as that was set up then. "
+            "That counts no more, until the same person approves it for where it goes now."
+        )
+        found.append(Risk("flagged", "Where it goes has changed", text))
+    return found
 
 
 def _of_the_run(item: OutboxItem) -> list[Risk]:
@@ -109,11 +129,11 @@ def looked_at(item: OutboxItem) -> str:
     )
 
 
-def places(item: OutboxItem) -> list[dict[str, str]]:
+def leads(item: OutboxItem) -> list[dict[str, str]]:
     """Where an approved item goes: name, kind, and where that leads without a secret."""
     return [
         {"name": each.name, "kind": each.kind, "leads": destinations.told(each)}
-        for each in outbox.places_of(item)
+        for each in places.places_of(item)
     ]
 
 

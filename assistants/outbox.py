@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
 
-from assistants import asked, belonging, memory
+from assistants import asked, belonging, memory, places
 from assistants.config import Config
 from assistants.models import Delivery, Destination, InboxMessage, OutboxItem, Wakeup
 from runs import audit, clock, four_eyes, secret_scan
@@ -69,9 +68,10 @@ def _decide_by_policy(item: OutboxItem) -> None:
         audit.record_policy("outbox.hold", subject_of(item), sha256=item.sha256, why=reason)
         item.refresh_from_db()
         return
-    reason = "the assistant's items need no approval"
-    _write_down(item, Decision.Verdict.APPROVE, Person(account=POLICY, via=POLICY), reason)
-    _settle(item, OutboxItem.State.APPROVED, POLICY, reason)
+    reason, leads = "the assistant's items need no approval", places.places_of(item)
+    person = Person(account=POLICY, via=POLICY)
+    _write_down(item, Decision.Verdict.APPROVE, person, reason, leads)
+    _settle(item, OutboxItem.State.APPROVED, POLICY, reason, leads)
     item.refresh_from_db()
 
 
@@ -81,14 +81,17 @@ def decide(
     person: Person,
     *,
     expect: str | None = None,
-    places: str | None = None,
+    seen_places: str | None = None,
     reason: str = "",
 ) -> Standing:
     """One person's verdict on what an item says.
 
+    An approval is for where the item goes at that moment. When that is changed before everybody
+    has approved, it counts no more until the same person approves once more.
+
     Args:
         expect: the beginning of the digest of what the person read; None when it was not given.
-        places: `digest_of_places` of where the person read that it goes; None: they read nothing.
+        seen_places: `places.digest_of_places` as the person read it; None: as it is now.
         reason: why; a rejection needs one, and so does letting a found secret pass.
 
     Raises Refusal: it was decided already, it is not what the person read, or they may not decide.
@@ -102,10 +105,14 @@ def decide(
         if verdict == Decision.Verdict.REJECT and not reason:
             raise Refusal("a rejection needs a --reason: the assistant's owner will ask")
         if verdict == Decision.Verdict.APPROVE:
-            _check_places(item, places)
             _check_may_approve(item, person, reason)
-        _write_down(item, verdict, person, reason)
-        decisions = list(Decision.objects.filter(subject=subject_of(item)))
+        leads = places.places_of(item)
+        goes_to = places.digest_of(leads)
+        if verdict == Decision.Verdict.APPROVE and seen_places not in (None, goes_to):
+            raise Refusal(f"where item {item.pk} goes has changed meanwhile; read it again")
+        _write_down(item, verdict, person, reason, leads)
+        given = Decision.objects.filter(subject=subject_of(item)).select_related("actor")
+        decisions = places.counting(given, goes_to)
         standing = _policy_of(item).standing(
             decisions,
             digest=item.sha256,
@@ -115,7 +122,7 @@ def decide(
         )
         if standing in (OutboxItem.State.APPROVED, OutboxItem.State.REJECTED):
             names = _names(decisions, item) if standing == "approved" else person.name
-            _settle(item, standing, names, reason)
+            _settle(item, standing, names, reason, leads)
         item.refresh_from_db()
         return Standing(item, approvals=_approvals(decisions, item))
 
@@ -169,23 +176,6 @@ def may_approve(item: OutboxItem, person: Person) -> bool:
     )
 
 
-def open_deliveries(item: OutboxItem) -> list[Delivery]:
-    """Begin to bring an approved item to each destination that its assistant has now."""
-    places = places_of(item)
-    return [Delivery.objects.get_or_create(item=item, destination=each)[0] for each in places]
-
-
-def places_of(item: OutboxItem) -> list[Destination]:
-    """Where an item goes when it is approved now. What is added later does not get it."""
-    return list(item.assistant.destinations.filter(removed_at=None).order_by("pk"))
-
-
-def digest_of_places(item: OutboxItem) -> str:
-    """Names exactly these destinations, as they are set up now."""
-    facts = [[each.pk, each.name, each.kind, each.config] for each in places_of(item)]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
 def _storable(text: str) -> str:
     """Without what no database keeps: NUL, and halves of characters."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\N{SYMBOL FOR NULL}")
@@ -225,11 +215,6 @@ def _check_read(item: OutboxItem, expect: str | None) -> None:
         )
 
 
-def _check_places(item: OutboxItem, places: str | None) -> None:
-    if places is not None and places != digest_of_places(item):
-        raise Refusal(f"where item {item.pk} goes has changed meanwhile; read it again")
-
-
 def _check_may_approve(item: OutboxItem, person: Person, reason: str) -> None:
     if item.secrets_found and not reason:
         raise Refusal(
@@ -255,17 +240,48 @@ def _policy_of(item: OutboxItem) -> ApprovalPolicy:
     )
 
 
-def _write_down(item: OutboxItem, verdict: Decision.Verdict, person: Person, reason: str) -> None:
-    """Keep a decision. Raises Refusal when this person has decided on this content before."""
-    write_down(subject_of(item), item.sha256, verdict, person, reason, what=f"item {item.pk}")
+def _write_down(
+    item: OutboxItem,
+    verdict: Decision.Verdict,
+    person: Person,
+    reason: str,
+    leads: list[Destination],
+) -> None:
+    """Keep a decision, with where what is approved goes.
+
+    Raises Refusal when this person has decided on this content before, unless they approved it
+    for other places.
+    """
+    is_approval = verdict == Decision.Verdict.APPROVE
+    earlier = _approval_by(person, item) if is_approval else None
+    if earlier is not None and not places.counting([earlier], places.digest_of(leads)):
+        places.approve_again(earlier, leads, person, reason)
+        return
+    kept = write_down(
+        subject_of(item), item.sha256, verdict, person, reason, what=f"item {item.pk}"
+    )
+    if is_approval:
+        places.keep(kept, leads)
 
 
-def _settle(item: OutboxItem, state: str, by: str, reason: str) -> None:
-    """Leave `pending`, and begin to deliver what was approved."""
+def _approval_by(person: Person, item: OutboxItem) -> Decision | None:
+    theirs = {"actor": person.user, "account": "" if person.user is not None else person.account}
+    given = Decision.objects.filter(
+        subject=subject_of(item), digest=item.sha256, verdict=Decision.Verdict.APPROVE, **theirs
+    )
+    found: Decision | None = given.first()
+    return found
+
+
+def _settle(
+    item: OutboxItem, state: str, by: str, reason: str, leads: Iterable[Destination]
+) -> None:
+    """Leave `pending`, and begin to deliver what was approved to where that was approved for."""
     if not OutboxItem.objects.decide(item.pk, state, decided_by=by[:300], reason=reason):
         raise Refusal(f"item {item.pk} was decided by somebody else just now")
     if state == OutboxItem.State.APPROVED:
-        open_deliveries(item)
+        for each in leads:
+            Delivery.objects.get_or_create(item=item, destination=each)
 
 
 def _approvals(decisions: Iterable[Decision], item: OutboxItem) -> int:

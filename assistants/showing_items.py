@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from assistants import places
 from assistants.delivery.kinds import settings_of
 from assistants.models import Delivery, OutboxItem
 from assistants.outbox import excludes_author, subject_of
@@ -71,15 +72,26 @@ def is_altered(item: OutboxItem) -> bool:
 def standing(item: OutboxItem) -> list[str]:
     """Who decided what, and what is missing, a line each."""
     lines = [f"sha256 {item.sha256}{' of the altered text' if is_altered(item) else ''}"]
-    for each in Decision.objects.filter(subject=subject_of(item)).select_related("actor"):
+    decisions = list(Decision.objects.filter(subject=subject_of(item)).select_related("actor"))
+    is_open = item.state == OutboxItem.State.PENDING
+    elsewhere = places.elsewhere(decisions, places.digest_of_places(item)) if is_open else {}
+    for each in decisions:
         who = each.actor.get_username() if each.actor else each.account
         why = f": {visible(each.reason)}" if each.reason else ""
         verb = "approved" if each.verdict == Decision.Verdict.APPROVE else "rejected"
         lines.append(f"{verb} by {visible(who)} {each.at:%Y-%m-%d %H:%M:%S} UTC ({each.via}){why}")
-    if item.state == OutboxItem.State.PENDING:
+        if each.pk in elsewhere:
+            names = ", ".join(elsewhere[each.pk]) or "nowhere"
+            lines.append(
+                f"that approval does not count: it was for {visible(names)} as it was set up then, "
+                f"and where the item goes has changed; {visible(who)} may approve once more"
+            )
+    if is_open:
         people = "1 person" if item.approvals == 1 else f"{item.approvals} people"
         author = ", not who asked for it or fed it" if excludes_author(item) else ""
         lines.append(f"waits for {people} to approve{author}")
+        leads = [each.name for each in places.places_of(item)]
+        lines.append(f"approved, it goes to {visible(', '.join(leads)) or 'nowhere yet'}")
         if item.expires_at is not None:
             lines.append(f"expires {item.expires_at:%Y-%m-%d %H:%M:%S} UTC, undelivered")
         if item.reason:

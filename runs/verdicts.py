@@ -48,7 +48,7 @@ def write_down(
     *,
     what: str,
     **detail: Any,
-) -> None:
+) -> Decision:
     """Keep a decision, and say so in the audit as "outbox.approve", by the subject's kind.
 
     Args:
@@ -66,7 +66,7 @@ def write_down(
         raise again
     try:
         with transaction.atomic():
-            Decision.objects.create(
+            kept: Decision = Decision.objects.create(
                 **given, **theirs, verdict=verdict, reason=reason, via=person.via
             )
     except IntegrityError:
@@ -75,6 +75,7 @@ def write_down(
     who = {"actor": person.user} if person.user is not None else {}
     action = f"{subject.partition(':')[0]}.{verdict}"
     record(action, subject, **who, sha256=digest, reason=reason, **detail)
+    return kept
 
 
 def check_reason(reason: str) -> None:

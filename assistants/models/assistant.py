@@ -58,6 +58,8 @@ class Assistant(models.Model):
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     config = models.JSONField(default=dict)  # assistants.config.Config; holds no secret
+    # what of `config` was said on the web since its file was read: assistants.security
+    set_on_web = models.JSONField(default=dict)
     toml_sha256 = models.CharField(max_length=64, blank=True)  # of the file as it was last read
     created_at = models.DateTimeField(default=clock.now)
     removed_at = models.DateTimeField(null=True, blank=True)

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_POST, require_safe
 
-from assistants import deciding, destinations, excerpts, outbox, showing_items, working
+from assistants import deciding, destinations, excerpts, outbox, places, showing_items, working
 from assistants.models import OutboxItem
 from assistants.outbox import Standing
 from assistants.sending_back import is_sent_back, send_back
@@ -111,8 +111,10 @@ def _decided(request: HttpRequest, found: OutboxItem, verdict: str, reason: str)
         raise Refusal("a rejection needs a reason: the assistant's owner will ask")
     if verdict == Decision.Verdict.APPROVE and found.secrets_found and not reason:
         raise Refusal("letting a possible secret pass needs a reason")
-    given, places = Decision.Verdict(verdict), request.POST.get("places", "")
-    standing = outbox.decide(found.pk, given, person, expect=digest, places=places, reason=reason)
+    given, seen = Decision.Verdict(verdict), request.POST.get("places", "")
+    standing = outbox.decide(
+        found.pk, given, person, expect=digest, seen_places=seen, reason=reason
+    )
     if standing.item.state == OutboxItem.State.APPROVED:
         working.send_soon()
     return standing
@@ -155,8 +157,8 @@ def _gate(
     context: dict[str, Any] = {
         "item": found,
         "heading": excerpts.title(found.body[: excerpts.BEGINS]),
-        "places": deciding.places(found),
-        "places_digest": outbox.digest_of_places(found),
+        "places": deciding.leads(found),
+        "places_digest": places.digest_of_places(found),
         "size": len(found.body.encode()),
         "risks": risks,
         "is_grave": any(risk.kind == "secret" for risk in risks),

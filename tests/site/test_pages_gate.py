@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 from django.urls import reverse
 
-from assistants import outbox
+from assistants import places
 from assistants.delivery import deliver_due
 from assistants.models import Delivery, Destination, InboxMessage, OutboxItem
 from runs import clock, four_eyes, queue
@@ -36,8 +36,8 @@ def item():
 
 
 def decide(client, item, verdict: str, **fields: str):
-    places = outbox.digest_of_places(item)
-    form = {"verdict": verdict, "digest": item.sha256, "places": places, **fields}
+    leads = places.digest_of_places(item)
+    form = {"verdict": verdict, "digest": item.sha256, "places": leads, **fields}
     answer = client.post(reverse("outbox-decide", args=[item.pk]), form, follow=True)
     item.refresh_from_db()
     return answer
