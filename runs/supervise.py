@@ -18,7 +18,7 @@ from django.db import DatabaseError
 
 import relay
 from relay import CallRecord, EgressAttempt, Ledger
-from runs import clock, keys, link, report, seal
+from runs import clock, disk_watch, keys, link, report, seal
 from runs.agents.base import Result, Trace
 from runs.attending import Attending
 from runs.box import Box
@@ -263,6 +263,8 @@ class Supervision:
         watchers = [self._deadline(order.timeout_s)]
         if order.idle_timeout_s:
             watchers.append(self._silence(order.idle_timeout_s))
+        if self.plan.agent.is_command:
+            watchers.append(self._disk())
         if self._starting and self._starting.link:
             watchers.append(self._link_end(self._starting.link))
             watchers.append(self._same_namespace(self._starting))
@@ -286,6 +288,9 @@ class Supervision:
         waiting = f", {unanswered} model call(s) unanswered" if unanswered else ""
         quiet = f"no output and no model traffic for {spoken(limit_s)} (--idle-timeout)"
         self.halt("stalled", f"{quiet}{waiting}")
+
+    async def _disk(self) -> None:
+        self.halt("interrupted", await disk_watch.filled(self.plan.workspace.path))
 
     async def _link_end(self, running: link.Link) -> None:
         await link.watch(running)
