@@ -35,6 +35,7 @@ SUMMARIES = {
     "build": "build an agent's image",
     "images": "the images built here; prune those that no run will ask for",
     "system": "whether all that runs need is there; start or stop an engine",
+    "doctor": "what is wrong here and what mends it; whether the boundary holds",
     "list": "what there is: agents, providers, runtimes, recipes, kits",
     "recipe": "check a recipe, write a first one, mend one",
     "kit": "check a kit, write a first one, renew pins",
@@ -69,7 +70,7 @@ SUMMARIES = {
     "skills": "what agents wrote down for later ones: read, approve, revoke",
 }
 
-# other names of the same: what comes before the arguments is written out
+# other names of the same commands, as the first words
 ALIASES = {
     ("batch",): ("change", "batch"),
     ("accept",): ("change", "accept"),
@@ -81,7 +82,7 @@ ALIASES = {
 }
 ON_A_REPOSITORY = ("run", "shell")  # with --repo they are those of `change`
 
-INTERNAL = {"execute", "wakeup", "cluster", "web"}  # what other commands start
+INTERNAL = {"attempt", "execute", "wakeup", "cluster", "web"}  # what other commands start
 
 
 def main() -> None:
@@ -169,9 +170,9 @@ def _usage(where: object) -> None:
     names = [*known, *sorted(set(commands) - set(known) - INTERNAL)]
     lines = "\n".join(f"  {name:<9} {SUMMARIES.get(name, '')}".rstrip() for name in names)
     names_of = {" ".join(alias): " ".join(command) for alias, command in ALIASES.items()}
-    names_of |= {f"{word} --repo": f"change {word} --repo" for word in ON_A_REPOSITORY}
-    also = textwrap.fill(", ".join(f"{alias} = {command}" for alias, command in names_of.items()),
-        initial_indent="  ", subsequent_indent="  ", width=96)
+    names_of |= {f"{word} --repo": f"change {word}" for word in ON_A_REPOSITORY}
+    width = max(map(len, names_of)) + 2
+    also = "\n".join(f"  {alias:<{width}}is {command}" for alias, command in names_of.items())
     told = USAGE.format(version=__version__, commands=lines, also=also)
     print(told, end="", file=where)  # type: ignore[call-overload]
 

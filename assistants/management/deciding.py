@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+from collections.abc import Callable, Sequence
 
 from django.core.management.base import CommandParser
 
@@ -17,12 +18,36 @@ from runs.refusal import Refusal
 from runs.verdicts import Person
 from runs.visible import visible
 
+# how the same is said of a change, whose ids are no numbers
+_OF_A_CHANGE = {
+    Decision.Verdict.APPROVE: "sanduk change accept",
+    Decision.Verdict.REJECT: "sanduk change reject",
+}
 
-def add_decision_flags(parser: CommandParser, *, reason: str) -> None:
-    parser.add_argument("items", nargs="+", type=whole(), metavar="ID")
+
+def add_decision_flags(parser: CommandParser, verdict: Decision.Verdict, *, reason: str) -> None:
+    parser.add_argument("items", nargs="+", type=_item(verdict), metavar="ID")
     parser.add_argument("--expect", metavar="SHA", help="refuse unless the item has this digest")
     parser.add_argument("--reason", default="", metavar="TEXT", help=reason)
     add_json_flag(parser)
+
+
+def _item(verdict: Decision.Verdict) -> Callable[[str], int]:
+    """A reader of an item's number."""
+    number = whole()
+
+    def read(text: str) -> int:
+        try:
+            return number(text)
+        except argparse.ArgumentTypeError as exc:
+            hint = _hint(verdict, text) if text.isalnum() else ""
+            raise argparse.ArgumentTypeError(f"{exc}{hint}") from None
+
+    return read
+
+
+def _hint(verdict: Decision.Verdict, word: object) -> str:
+    return f"; a change is decided on with {_OF_A_CHANGE[verdict]} {word}"
 
 
 def here() -> Person:
@@ -49,7 +74,8 @@ def decide_each(
             standing = outbox.decide(pk, verdict, person, expect=expect, reason=reason)
         except Refusal as exc:
             refused += 1
-            command.refuse(str(exc))
+            is_there = OutboxItem.objects.filter(pk=pk).exists()
+            command.refuse(f"{exc}{'' if is_there else _hint(verdict, pk)}")
             continue
         rows.append(showing_items.as_json(standing.item) | {"missing": standing.missing})
         if not as_json:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from tests.changes.commanding import Terminal
 from tests.changes.making import Scene, repository, scene
-from tests.changes.rows import Project
+from tests.changes.rows import SOMEBODY, Project
 
 
 @pytest.fixture
@@ -40,3 +41,11 @@ def changed(made: Scene) -> Scene:
     (made.clone / "run.sh").chmod(0o755)
     (made.clone / "link").symlink_to("/etc/passwd")
     return made
+
+
+@pytest.fixture
+def sanduk(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """sanduk("show", ID): the command, on the test's database."""
+    monkeypatch.setattr("runs.management.terminal.prepare", lambda: None)
+    monkeypatch.setattr("runs.audit.account", lambda: SOMEBODY.account)
+    return Terminal(capfd)

@@ -20,7 +20,9 @@ class Command(SandukCommand):
     ends_lost_runs = False
 
     def add_arguments(self, parser: CommandParser) -> None:
-        add_decision_flags(parser, reason="kept; needed where a secret may be in an item")
+        add_decision_flags(
+            parser, Decision.Verdict.APPROVE, reason="kept; needed where a secret may be in an item"
+        )
 
     def act(self, **options: Any) -> int:
         return decide_each(

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from assistants import arriving, listing, scaffold, schedules
+from assistants import arriving, listing, scaffold, schedules, security
 from assistants.management import telling
 from assistants.memory import forgetting
 from assistants.models import Assistant, OutboxItem
@@ -37,7 +37,8 @@ COLUMNS = ("NAME", "STATE", "NEXT (UTC)", "LAST (UTC)", "MAIL", "PENDING", "DIRE
 PAST = ("PLANNED (UTC)", "TRIGGER", "OUTCOME", "RUN", "REASON")
 _UNNAMED = ("list",)
 _ONLY = {"reason": ("disable",), "agent": ("new",), "provider": ("new",), "directory": ("new",),
-         "limit": ("next", "history"), "quiet": ("wake", "new"), "purge": ("remove",)}  # fmt: skip
+         "limit": ("next", "history"), "quiet": ("wake", "new"), "purge": ("remove",),
+         "security": ("add",)}  # fmt: skip
 
 
 class Command(SandukCommand):
@@ -74,6 +75,12 @@ class Command(SandukCommand):
             "--directory", default="", metavar="PATH", help="new: where to make it (./NAME)"
         )
         parser.add_argument(
+            "--security",
+            choices=("file", "web"),
+            help="add: whose word counts where somebody said on the web what the file says "
+            "otherwise",
+        )
+        parser.add_argument(
             "-q", "--quiet", action="store_true", help="wake, new: say only what failed"
         )
         parser.add_argument(
@@ -97,7 +104,7 @@ class Command(SandukCommand):
         return code
 
     def _add(self, **options: Any) -> int:
-        added = arriving.add(arriving.place(options["target"]))
+        added = arriving.add(arriving.place(options["target"]), security=options["security"])
         name = added.assistant.name
         if options["json"]:
             self.print_json(
@@ -173,6 +180,8 @@ class Command(SandukCommand):
             self.print(f"{name + ':':<17} {value}")
         if why := arriving.unread_change(assistant):
             self.say(why)
+        for line in security.told(assistant):
+            self.say(line)
         return 0
 
     def _next(self, **options: Any) -> int:

@@ -17,7 +17,7 @@ class Command(SandukCommand):
     ends_lost_runs = False
 
     def add_arguments(self, parser: CommandParser) -> None:
-        add_decision_flags(parser, reason="why; kept, and always needed")
+        add_decision_flags(parser, Decision.Verdict.REJECT, reason="why; kept, and always needed")
 
     def act(self, **options: Any) -> int:
         return decide_each(

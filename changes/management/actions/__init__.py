@@ -1,0 +1,23 @@
+"""The actions of `sanduk change`, one module each group; loaded when they are asked for."""
+
+from __future__ import annotations
+
+# name: the module here, its class, one line of help
+ACTIONS: dict[str, tuple[str, str, str]] = {
+    "list": ("listing", "List", "the changes there are, newest first"),
+    "show": ("reading", "Show", "one: flags, conflicts, tests, skills, files; --patch"),
+    "diff": ("reading", "Diff", "its patch, byte for byte in a pipe"),
+    "accept": ("deciding", "Accept", "yes, to exactly what was read: makes a branch of it"),
+    "reject": ("deciding", "Reject", "no, with a --reason"),
+    "status": ("listing", "Status", "what goes on, what waits for a person"),
+    "stats": ("listing", "Stats", "how many became what, how long it took, what it cost"),
+}
+
+
+def found(name: str) -> type:
+    """The command of an action."""
+    from importlib import import_module
+
+    module, word, _ = ACTIONS[name]
+    command: type = getattr(import_module(f"{__name__}.{module}"), word)
+    return command
