@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin import AllValuesFieldListFilter
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import PermissionDenied
 from django.db import models
 from django.db.models import Exists, OuterRef, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
+from django.views.decorators.http import require_safe
 
-from runs import audit, shown
+from runs import audit, audit_export, shown
 from runs.models import AuditEvent, Decision, RelayCall, Run, RunEvent
 from runs.sight import seen_by
 from runs.templatetags import evidence
@@ -64,6 +68,14 @@ class VisibleValues(AllValuesFieldListFilter):
     def choices(self, changelist: Any) -> Iterator[Any]:
         for each in super().choices(changelist):
             yield {**each, "display": visible(str(each["display"]), limit=60) or "(none)"}
+
+
+def _without(request: HttpRequest, *names: str) -> None:
+    """Take from the address what no filter of the list is."""
+    left = request.GET.copy()
+    for name in names:
+        left.pop(name, None)
+    request.GET = left  # type: ignore[assignment]
 
 
 def _visible(value: Any) -> Any:
@@ -182,9 +194,35 @@ class AuditEventAdmin(Evidence):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """The list, and whether the chain still stands when that is asked for: it reads all."""
-        told = {"verified": audit.verify() if request.GET.get("chain") == "verify" else None}
-        if told["verified"] is not None:
-            left = request.GET.copy()
-            del left["chain"]
-            request.GET = left  # type: ignore[assignment] # the list knows filters alone
+        verified = audit.verify() if request.GET.get("chain") == "verify" else None
+        _without(request, "chain")
+        asked = request.GET.copy()
+        exports = []
+        for kind, word in (("jsonl", "JSON lines"), ("csv", "CSV")):
+            asked["format"] = kind
+            exports.append((f"export/?{asked.urlencode()}", word))
+        told = {"verified": verified, "exports": exports, "is_part": bool(request.GET)}
         return super().changelist_view(request, {**(extra_context or {}), **told})
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(require_safe(self.export))
+        return [path("export/", view, name="runs_auditevent_export"), *super().get_urls()]
+
+    def export(self, request: HttpRequest) -> HttpResponseBase:
+        """The events of the list, all pages of it, each with its place in the chain."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        kind = request.GET.get("format", "jsonl")
+        if kind not in audit_export.FORMATS:
+            raise Http404
+        _without(request, "format", "p", "o", "all")
+        try:
+            found = self.get_changelist_instance(request).get_queryset(request)
+        except IncorrectLookupParameters:
+            raise Http404 from None
+        filters = {visible(name): visible(str(value)) for name, value in request.GET.items()}
+        return StreamingHttpResponse(
+            audit_export.written(found, kind, filters),
+            content_type=audit_export.FORMATS[kind],
+            headers={"Content-Disposition": f'attachment; filename="audit.{kind}"'},
+        )

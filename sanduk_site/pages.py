@@ -15,15 +15,13 @@ from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from runs import clock, condition, pulse, queue, usage
+from runs import clock, condition, csv_cells, pulse, queue, usage
 from runs.host_states import ASLEEP_S
 from runs.models import Run
 from runs.pages import for_those_who_may, page
 from sanduk_site import __version__, spending
 
 DAYS = (7, 30, 90, 365)
-# what a table program would take for a formula
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @require_safe
@@ -61,9 +59,8 @@ def _csv(found: list[spending.Line], group: str, first: dt.date) -> HttpResponse
         [group, "runs", "calls", "tokens", "exact_usd", "at_least_usd", "not_known_whole"]
     )
     for line in found:
-        name = f"'{line.name}" if line.name.startswith(_FORMULA) else line.name
         table.writerow(
-            [name, line.runs, line.calls, line.tokens, f"{line.exact_usd:.6f}",
+            [csv_cells.safe(line.name), line.runs, line.calls, line.tokens, f"{line.exact_usd:.6f}",
              f"{line.least_usd:.6f}", line.unsure]
         )  # fmt: skip
     return response
