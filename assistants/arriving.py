@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from django.db import IntegrityError, transaction
@@ -16,10 +16,13 @@ from assistants.config import restored
 from assistants.keys import BY_NAME, DESTINATIONS, KEYS
 from assistants.models import Assistant, Destination, Schedule, Wakeup
 from assistants.schedules import Timing, timing_of
+from assistants.security import conflicts, kept, told, unsettled
 from runs import audit, clock, keys
 from runs.paths import expanded
 from runs.plan import make_plan
 from runs.refusal import Refusal
+
+Counts = Literal["file", "web"]
 
 _TRIES = 3  # others that may add the same at the same moment
 
@@ -52,19 +55,22 @@ def place(text: str) -> Path:
     return real
 
 
-def add(directory: Path, *, actor: Any = None) -> Added:
+def add(directory: Path, *, actor: Any = None, security: Counts | None = None) -> Added:
     """Take in what `directory` says; again and again is the same as once.
 
-    `actor` is the site user who has it taken in; None: the OS account of this process.
+    Args:
+        actor: the site user who has it taken in; None: the OS account of this process.
+        security: whose word counts where somebody said on the web what the file says otherwise.
 
-    Raises Refusal when anything in it is wrong, or its name is another directory's.
+    Raises Refusal when anything in it is wrong, its name is another directory's, or such a word
+    is needed.
     """
     arrival = assistant_toml.read(directory, now=clock.now())
     notes = (*arrival.notes, *placing.people_missing(arrival.config), *check_whole(arrival))
     for _ in range(_TRIES):
         try:
             with transaction.atomic():
-                return _take_in(arrival, notes, actor)
+                return _take_in(arrival, notes, actor, security)
         except IntegrityError:
             continue  # another command was faster, and what it wrote can be seen now
     raise Refusal(f"{arrival.name} is being added by another command; try again")
@@ -94,10 +100,14 @@ def check_whole(arrival: Arrival) -> tuple[str, ...]:
     return ()
 
 
-def _take_in(arrival: Arrival, notes: tuple[str, ...], actor: Any) -> Added:
+def _take_in(
+    arrival: Arrival, notes: tuple[str, ...], actor: Any, security: Counts | None
+) -> Added:
     destinations = _destinations(arrival)
     there = Assistant.objects.present()
-    known = there.filter(directory=str(arrival.directory)).first()
+    # nobody says anything of its security on the web meanwhile
+    rows = there.select_for_update(of=("self",))
+    known = rows.filter(directory=str(arrival.directory)).first()
     other = there.filter(name=arrival.name).exclude(directory=str(arrival.directory)).first()
     if other is not None:
         raise Refusal(
@@ -107,6 +117,17 @@ def _take_in(arrival: Arrival, notes: tuple[str, ...], actor: Any) -> Added:
     if known is None:
         known = Assistant(directory=str(arrival.directory), created_at=clock.now())
     created = known.pk is None
+    found = conflicts(known, arrival.config)
+    if found and security is None:
+        raise unsettled(known, found, arrival.directory)
+    if found and security == "web":
+        arrival = replace(arrival, config=kept(known, arrival.config, found))
+        notes = (*notes, *check_whole(arrival), *told(known))
+    known.set_on_web = {
+        field: fact
+        for field, fact in known.set_on_web.items()
+        if field in found and security == "web"
+    }
     changed = () if created else _differences(known, arrival)
     known.name = arrival.name
     known.config = arrival.config.stored()
@@ -115,7 +136,7 @@ def _take_in(arrival: Arrival, notes: tuple[str, ...], actor: Any) -> Added:
         known.save()
     else:
         # only what the file decides: failures may be counted at this moment
-        known.save(update_fields=["name", "config", "toml_sha256"])
+        known.save(update_fields=["name", "config", "toml_sha256", "set_on_web"])
     rescheduled = _reschedule(known, arrival.timings)
     if destinations is not None and set(known.destinations.all()) != set(destinations):
         known.destinations.set(destinations)
@@ -124,7 +145,8 @@ def _take_in(arrival: Arrival, notes: tuple[str, ...], actor: Any) -> Added:
         changed = (*changed, "schedule")
     if created or changed:
         action = "add" if created else "change"
-        _write_down(action, known, actor=actor, changed=list(changed))
+        settled = {"security": security} if found else {}
+        _write_down(action, known, actor=actor, changed=list(changed), **settled)
     return Added(known, created, tuple(changed), notes)
 
 

@@ -96,6 +96,7 @@ def as_json(assistant: Any, now: dt.datetime) -> dict[str, Any]:
         "last_outcome": assistant.last_outcome,
         "last_ended_at": assistant.last_ended,
         "config": assistant.config,
+        "set_on_web": assistant.set_on_web,
         "schedules": [_schedule_json(each) for each in assistant.schedules.all()],
         "destinations": _destinations(assistant),
         "unread_change": unread_change(assistant) or None,

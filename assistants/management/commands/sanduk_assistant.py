@@ -77,8 +77,9 @@ class Command(SandukCommand):
         parser.add_argument(
             "--security",
             choices=("file", "web"),
-            help="add: whose word counts where somebody said on the web what the file says "
-            "otherwise",
+            metavar="WHOSE",
+            help="add: whose word counts, file or web, where somebody said on the web what the "
+            "file says otherwise",
         )
         parser.add_argument(
             "-q", "--quiet", action="store_true", help="wake, new: say only what failed"
