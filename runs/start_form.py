@@ -78,7 +78,7 @@ class StartForm(forms.Form):
         marked = [(name, f"{name} (a root)" if name in roots else name) for name in places]
         names = [(name, name) for name in agents.agent_names()]
         more = [(name, name) for name, *_ in self.about_recipes]
-        self._choose("agent", names, DEFAULT_AGENT)
+        self._choose("agent", names, settings.SANDUK_AGENT or DEFAULT_AGENT)
         self._choose("provider", [("", "the agent's usual one"), *_providers()], _first_provider())
         self._choose("recipe", [("", "the agent's own"), *more], "")
         self._choose("place", marked, "")

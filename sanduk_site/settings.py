@@ -20,10 +20,15 @@ PROJECT = PACKAGE.parent
 try:
     SANDUK_HOME = env.state_home()
     DEBUG = env.flag("SANDUK_DEBUG")
+    _modes = ("open", "key-safe", "sealed")
     SANDUK_DEFAULT_MODE = env.choice(
-        "SANDUK_DEFAULT_MODE", "sealed", ("open", "key-safe", "sealed")
+        "SANDUK_MODE", env.choice("SANDUK_DEFAULT_MODE", "sealed", _modes), _modes
     )
     SANDUK_RUNTIME = env.text("SANDUK_RUNTIME")
+    # where no flag, repository or assistant says otherwise
+    SANDUK_AGENT = env.text("SANDUK_AGENT")
+    SANDUK_PROVIDER = env.text("SANDUK_PROVIDER")
+    SANDUK_MODEL = env.text("SANDUK_MODEL")
     SANDUK_BASE_URL = env.base_url("SANDUK_BASE_URL", "http://127.0.0.1:8000")
     # addresses of reverse proxies: only they may say for whom they ask, and over which scheme
     SANDUK_TRUSTED_PROXIES = env.words("SANDUK_TRUSTED_PROXIES")
@@ -42,6 +47,8 @@ try:
     SANDUK_WORK_ROOTS = env.directories("SANDUK_WORK_ROOTS")
     # patterns of workspace files that no run shows its agent, besides those of --hide
     SANDUK_HIDE = env.words("SANDUK_HIDE")
+    # what tests a change to a repository whose own rules name no test_command
+    SANDUK_TEST_COMMAND = env.text("SANDUK_TEST_COMMAND")
     # addresses the egress door may reach although they are private: for tests of the door
     SANDUK_EGRESS_ADMIT = env.words("SANDUK_EGRESS_ADMIT")
     # on whatever was chosen; off switches nothing off: `sanduk user four-eyes off` does, audited

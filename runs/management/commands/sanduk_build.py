@@ -117,7 +117,8 @@ def chosen(options: dict[str, Any]) -> tuple[recipes.Recipe | None, Image]:
         return None, from_containerfile(options["containerfile"], options["image"])
     if options["image"]:
         raise Refusal("-i names what --containerfile builds; a recipe's image has its own name")
-    spec = options["recipe"] or get_agent(options["agent"] or DEFAULT_AGENT).recipe
+    agent = options["agent"] or settings.SANDUK_AGENT or DEFAULT_AGENT
+    spec = options["recipe"] or get_agent(agent).recipe
     recipe, image = from_recipe(spec, options["kit"])
     if options["agent"] and options["recipe"] and options["agent"] != recipe.agent:
         raise Refusal(

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from runs import duration, keys, mounts, narration, overlap, preview
+from runs import defaults, duration, keys, mounts, narration, overlap, preview
 from runs.console import Terminal
 from runs.lifecycle import exit_code, run_here
 from runs.management.detach import detach
@@ -102,7 +102,11 @@ def _written(output: Output, content: bytes, console: Terminal) -> str:
 
 
 def order_from(options: dict[str, Any]) -> Order:
-    """The order that the flags amount to. Raises Refusal for what contradicts itself."""
+    """The order that the flags amount to, the environment's defaults under them.
+
+    Raises Refusal for what contradicts itself.
+    """
+    options = defaults.completed(options, defaults.of_environment())
     env, names = _environment(options["env"])
     worked_out: dict[str, Any] = {
         "task": _task(options),
