@@ -83,10 +83,10 @@ def accept(uid: str, person: Person, words: Accepting) -> Standing:
     attempt = _reviewed(change)
     said = rules.of(change.repository.uid)
     _check_read(change, attempt, words.expect)
-    tests = _check_tests(attempt, said, words)
     _check_reason(attempt, words.reason)
     policy = policy_of(attempt, said)
     _check_person(change, policy, person)
+    tests = _check_tests(attempt, said, words)  # last: whoever is told they are missing runs them
     with transaction.atomic():
         change = _locked(uid, attempt)
         write_down(
@@ -292,7 +292,7 @@ def _check_tests(attempt: Attempt, said: Rules, words: Accepting) -> str:
         if not words.reason.strip():
             raise Refusal("--no-test needs a --reason, which is kept")
         return f"{known}; accepted without them"
-    if last is None:
+    if last is None or last.outcome == TestRun.Outcome.NOT_RUN:
         raise TestsNeeded(
             "the tests were not run on exactly this content: sanduk change test, or --no-test "
             "with a --reason"

@@ -101,9 +101,17 @@ def file_of(repository: str) -> Path:
 def of(repository: str) -> Rules:
     """The rules of the repository with this id; the usual ones where nothing was written.
 
+    SANDUK_TEST_COMMAND is the test command of a repository that names none.
+
     Raises Refusal: the file cannot be read, or says what nobody can mean. Nothing is landed then.
     """
-    file = file_of(repository)
+    said = _written(file_of(repository))
+    if said.test_command.strip():
+        return said
+    return msgspec.structs.replace(said, test_command=settings.SANDUK_TEST_COMMAND)
+
+
+def _written(file: Path) -> Rules:
     try:
         with tree.opened(str(file.parent)) as directory:
             found = tree.read_file(directory, file.name, limit=MAX_BYTES)

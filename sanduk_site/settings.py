@@ -49,6 +49,8 @@ try:
     SANDUK_HIDE = env.words("SANDUK_HIDE")
     # what tests a change to a repository whose own rules name no test_command
     SANDUK_TEST_COMMAND = env.text("SANDUK_TEST_COMMAND")
+    # what tests a change to a repository whose own rules name no test_command
+    SANDUK_TEST_COMMAND = env.text("SANDUK_TEST_COMMAND")
     # addresses the egress door may reach although they are private: for tests of the door
     SANDUK_EGRESS_ADMIT = env.words("SANDUK_EGRESS_ADMIT")
     # on whatever was chosen; off switches nothing off: `sanduk user four-eyes off` does, audited
