@@ -61,6 +61,16 @@ def with_head(change: Change) -> tuple[bytes, ...]:
     return _between(change, attempt, now)
 
 
+def between(one: Change, two: Change) -> tuple[bytes, ...]:
+    """The paths at which two waiting changes of one repository and base need a person.
+
+    Raises GitError: a tree of them cannot be read.
+    """
+    if one.attempt is None or two.attempt is None:
+        return ()
+    return _between(one, one.attempt, two.attempt.tree)
+
+
 def _between(change: Change, attempt: Attempt, other: str) -> tuple[bytes, ...]:
     store = attempts.kept_store(change.repository)
     return conflicts.against(store, attempt.base_commit, attempt.tree, other)

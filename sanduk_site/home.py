@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
-from assistants import awaiting
 from runs.pages import for_those_who_may, page
 from sanduk_site import first_run, overview
+from sanduk_site import waiting as all_waiting
 
 
 @require_safe
@@ -15,12 +17,16 @@ from sanduk_site import first_run, overview
 def home(request: HttpRequest) -> HttpResponse:
     """What this person may see of everything that goes on."""
     user = request.user
-    context: dict[str, object] = {}
+    context: dict[str, Any] = {}
     if user.has_perm("assistants.view_outboxitem"):
         context |= {
             **overview.waiting(user),
             "wakeups": overview.next_wakeups(user),
         }
+    if user.has_perm("changes.view_change"):
+        context |= all_waiting.changes_for(user)
+        context["waiting_count"] = context.get("waiting_count", 0) + context["changes_mine"]
+        context["for_others"] = context.get("for_others", 0) + context["changes_others"]
     if user.has_perm("runs.view_run"):
         context |= {
             "running": overview.running(user),
@@ -36,4 +42,4 @@ def home(request: HttpRequest) -> HttpResponse:
 @for_those_who_may()
 def waiting(request: HttpRequest) -> HttpResponse:
     """How many things wait for this person, for the count in the frame."""
-    return JsonResponse({"waiting": awaiting.count_for(request.user)})
+    return JsonResponse({"waiting": all_waiting.count_for(request.user)})

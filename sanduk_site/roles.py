@@ -20,6 +20,9 @@ _VIEWED = {
         "assistant", "schedule", "wakeup", "inboxmessage", "outboxitem", "destination", "delivery",
         "memorysnapshot",
     ),
+    "changes": (
+        "repository", "change", "batch", "attempt", "riskflag", "testrun", "skill", "artifact",
+    ),
 }  # fmt: skip
 _VIEWS = frozenset(f"{app}.view_{model}" for app, models in _VIEWED.items() for model in models)
 _OPERATES = _VIEWS | {
@@ -28,8 +31,14 @@ _OPERATES = _VIEWS | {
     "assistants.change_assistant",
     "assistants.tell_assistant",
     "assistants.wake_assistant",
+    "changes.start_change",
 }
-_APPROVES = _VIEWS | {"assistants.decide_outboxitem", "assistants.review_memory"}
+_APPROVES = _VIEWS | {
+    "assistants.decide_outboxitem",
+    "assistants.review_memory",
+    "changes.decide_change",
+    "changes.decide_skill",
+}
 _ADMINISTERS = (
     _OPERATES
     | _APPROVES

@@ -11,13 +11,14 @@ from django.shortcuts import redirect
 from django.urls import NoReverseMatch, reverse
 from django.utils.functional import SimpleLazyObject
 
-from assistants import awaiting
+from sanduk_site import waiting
 
 # name, address, word, the right that is needed
 _SECTIONS = (
     ("runs", "admin:runs_run_changelist", "Runs", "runs.view_run"),
     ("assistants", "assistants", "Assistants", "assistants.view_assistant"),
     ("outbox", "outbox", "Outbox", "assistants.view_outboxitem"),
+    ("changes", "changes", "Changes", "changes.view_change"),
     ("spend", "spend", "Spend", "runs.view_run"),
     ("images", "images", "Recipes", "runs.view_run"),
     ("system", "system", "System", "runs.view_run"),
@@ -40,7 +41,7 @@ class SandukSite(AdminSite):
             **context,
             "sections": _sections(request),
             "section": "runs" if is_list_of_runs else "admin",
-            "waiting_count": SimpleLazyObject(lambda: awaiting.count_for(request.user)),
+            "waiting_count": SimpleLazyObject(lambda: waiting.count_for(request.user)),
         }
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:

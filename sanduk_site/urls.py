@@ -31,6 +31,7 @@ urlpatterns = [
     path("system/", pages.system, name="system"),
     path("", include("runs.urls")),
     path("", include("assistants.urls")),
+    path("", include("changes.urls")),
     path("admin/", admin.site.urls),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -1,6 +1,7 @@
 """Who may open what: every address of the site is in a table, or this fails.
 
-The pages of runs and assistants have a table of their own in test_pages_rights.py.
+The pages of runs and assistants have a table of their own in test_pages_rights.py, those of changes
+in tests/changes/test_pages_rights.py.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from sanduk_site import links, roles
 from sanduk_site.models import LoginSession
+from tests.changes.test_pages_rights import OURS as CHANGES_TABLE
 from tests.site.pages import somebody
 from tests.site.test_pages_rights import OURS as OTHER_TABLE
 
@@ -48,6 +50,10 @@ SHOWN = {
     "runs.relaycall": frozenset({*ROLES, SUPERUSER}),
     "runs.decision": frozenset({*ROLES, SUPERUSER}),
     "runs.auditevent": frozenset({*ROLES, SUPERUSER}),
+    "changes.change": frozenset({*ROLES, SUPERUSER}),
+    "changes.riskflag": frozenset({*ROLES, SUPERUSER}),
+    "changes.testrun": frozenset({*ROLES, SUPERUSER}),
+    "changes.skill": frozenset({*ROLES, SUPERUSER}),
     "auth.user": ADMINISTRATORS,
     "auth.group": ADMINISTRATORS,
 }
@@ -84,9 +90,11 @@ def test_every_address_is_in_a_table():
     names = set()
     for each in patterns(get_resolver().url_patterns):
         module = each.lookup_str
-        if module.startswith(OTHER_TABLE):
+        if module.startswith((*OTHER_TABLE, CHANGES_TABLE)):
             continue
-        if "admin" in module or str(each.name).startswith(("auth_", "runs_", "assistants_")):
+        if "admin" in module or str(each.name).startswith(
+            ("auth_", "runs_", "assistants_", "changes_")
+        ):
             continue  # of the models in SHOWN, which the next test looks at
         names.add(str(each.name))
     # what the admin has beside its models' pages
@@ -135,7 +143,7 @@ def test_the_admins_lists_open_for_whom_the_table_says_and_evidence_for_nobody_t
             assert listed.status_code in (302, 403), (label, listed.status_code)
         else:
             assert listed.status_code == 200, label
-        if model._meta.app_label == "runs":
+        if model._meta.app_label in ("runs", "changes"):
             assert client.get(f"{place}add/").status_code in (302, 403), label
             assert client.post(f"{place}add/", {}).status_code in (302, 403), label
 

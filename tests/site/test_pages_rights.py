@@ -54,12 +54,12 @@ OURS = (
 )
 
 
-def names_of(patterns) -> set[str]:
+def names_of(patterns, ours=OURS) -> set[str]:
     found: set[str] = set()
     for each in patterns:
         if isinstance(each, URLResolver):
-            found |= names_of(each.url_patterns)
-        elif isinstance(each, URLPattern) and each.lookup_str.startswith(OURS):
+            found |= names_of(each.url_patterns, ours)
+        elif isinstance(each, URLPattern) and each.lookup_str.startswith(ours):
             found.add(str(each.name))
     return found
 

@@ -25,7 +25,7 @@
     if (event.key === "?") help.showModal();
     else if (event.key === "j") step(1);
     else if (event.key === "k") step(-1);
-    else if (["a", "r", "w", "f"].includes(event.key)) focus(shown(`[data-key="${event.key}"]`)[0]);
+    else if (["a", "r", "e", "w", "f"].includes(event.key)) focus(shown(`[data-key="${event.key}"]`)[0]);
     else return;
     event.preventDefault();
   });

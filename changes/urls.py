@@ -1,0 +1,21 @@
+"""Addresses of the pages of changes."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from changes.views import files, gate, listing, skills
+
+urlpatterns = [
+    path("changes/", listing.listed, name="changes"),
+    path("changes/skills/", skills.listed, name="skills"),
+    path("changes/skills/<int:pk>/decide", skills.decide, name="skill-decide"),
+    path("changes/batch/<slug:uid>/", listing.batch, name="change-batch"),
+    path("changes/<slug:uid>/", gate.change, name="change"),
+    path("changes/<slug:uid>/decide", gate.decide, name="change-decide"),
+    path("changes/<slug:uid>/test", gate.test, name="change-test"),
+    path("changes/<slug:uid>/stop", gate.stop, name="change-stop"),
+    path("changes/<slug:uid>/<int:attempt>/patch", files.patch, name="change-patch"),
+    path("changes/<slug:uid>/<int:attempt>/file/<int:number>", files.one, name="change-file"),
+    path("changes/<slug:uid>/artifacts/<slug:artifact>", files.artifact, name="change-artifact"),
+]
