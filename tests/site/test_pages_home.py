@@ -17,7 +17,7 @@ from tests.factories import make_assistant, make_run, make_schedule, make_wakeup
 from tests.site.pages import make_item, somebody
 
 pytestmark = pytest.mark.django_db
-QUESTIONS = 25
+QUESTIONS = 27
 
 
 @pytest.fixture(autouse=True)
