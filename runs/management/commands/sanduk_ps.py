@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
+from runs import purposes
 from runs.engines import get_engine
 from runs.engines.base import LABEL_INSTALL, LABEL_ROLE, LABEL_RUN
 from runs.installation import install_id
@@ -21,6 +22,7 @@ COLUMNS = {
     "ROLE": "role",
     "RUN": "run",
     "RUN STATE": "run_state",
+    "FOR": "purpose",
     "STATUS": "status",
     "IMAGE": "image",
 }
@@ -39,6 +41,8 @@ class Command(SandukCommand):
         found = asyncio.run(engine.containers({LABEL_INSTALL: install_id()}))
         states = dict(Run.objects.values_list("uid", "state"))
         kept = set(Run.objects.exclude(kept_container="").values_list("uid", flat=True))
+        uids = {row.labels.get(LABEL_RUN, "") for row in found} - {""}
+        purpose = purposes.of(uids)
         rows = []
         for row in found:
             uid = row.labels.get(LABEL_RUN, "")
@@ -49,6 +53,7 @@ class Command(SandukCommand):
                     "role": row.labels.get(LABEL_ROLE, ""),
                     "run": uid,
                     "run_state": run,
+                    "purpose": purpose.get(uid, ""),
                     "image": row.image,
                     "status": row.status,
                 }

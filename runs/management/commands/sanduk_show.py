@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 from django.db.models import Max
 
 from relay.bodies import read_body, read_digests, read_outcome, removed_on
-from runs import clock, narration, retention, shown, terms
+from runs import clock, narration, purposes, retention, shown, terms
 from runs.duration import spoken
 from runs.management.commands.sanduk_stop import one_run
 from runs.management.numbers import whole
@@ -83,6 +83,7 @@ class Command(SandukCommand):
             ("workdir", run.workspace),
             *([("rules", rules)] if (rules := terms.as_flags(run.order)) else []),
             ("asked by", _asker(run)),
+            *([("for", purpose)] if (purpose := purposes.of([run.uid]).get(run.uid)) else []),
             ("created", f"{run.created_at:%Y-%m-%d %H:%M:%S} UTC"),
             *_standing(run),
         ):
