@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from changes import attempts, gate, landing
+from changes import attempts, deciding, gate, landing
 from changes.git import GitError
 from changes.models import Attempt, Change
 from runs.models import AuditEvent, Decision
@@ -144,3 +144,13 @@ def test_flags_are_kept_with_their_paths_however_they_are_named(project):
 def test_nobody_finds_a_change_that_is_not_there():
     with pytest.raises(Refusal, match="there is no change"):
         gate.accept("nothing", SOMEBODY, yes())
+
+
+def test_a_text_about_sockets_and_privileges_is_a_text(project):
+    text = "mount /var/run/docker.sock, run with --privileged and --pid=host: never do that\n"
+    change = project.change({"docs/security.md": text}, task="document the docker.sock mount")
+
+    landed = deciding.accept(change.uid, SOMEBODY, yes())
+
+    assert landed.state == "accepted"
+    assert run_git(project.path, "show", f"{landed.landed_commit}:docs/security.md") + "\n" == text
