@@ -53,7 +53,12 @@ def settings_of(assistant: Assistant) -> Config:
 
 def digest(assistant: Assistant) -> str:
     """Names exactly the settings it has: what a person saw when they changed some."""
-    return hashlib.sha256(json.dumps(assistant.config, sort_keys=True).encode()).hexdigest()
+    return digest_of(assistant.config)
+
+
+def digest_of(stored: Mapping[str, Any]) -> str:
+    """Names exactly these settings, as a row keeps them."""
+    return hashlib.sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()
 
 
 def wanted(assistant: Assistant, said: Mapping[str, Any]) -> Config:
@@ -73,7 +78,9 @@ def wanted(assistant: Assistant, said: Mapping[str, Any]) -> Config:
         raise Refusal("approvals: 1 to 20 people")
     if not new.hold and (new.approvals > 1 or new.exclude_author):
         raise Refusal("who must approve means nothing without approval")
-    hosts = tuple(dict.fromkeys(_exact(text) for text in new.allow_hosts))
+    spelled = {_spelled(text): text for text in config.allow_hosts}  # what is there stays as it is
+    exact = dict.fromkeys(_exact(text) for text in new.allow_hosts)
+    hosts = tuple(spelled.get(each, each) for each in exact)
     if len(hosts) > HOSTS_MAX:
         raise Refusal(f"allow_hosts: at most {HOSTS_MAX} of them")
     new = msgspec.structs.replace(new, allow_hosts=hosts)

@@ -8,20 +8,31 @@ import msgspec
 
 from runs import asking
 from runs.models import Run
-from runs.order import restored
+from runs.order import Order, restored
 from runs.refusal import Refusal
 
 
-def repeat(run: Run, *, by: Any) -> Run:
+def repeat(run: Run, *, by: Any, allow: str = "", seen: str = "") -> Run:
     """Queue a new run with the same task and order.
 
     The order, with its directories, was given on this host; the web only repeats it.
 
     Args:
         by: the site user who asks.
+        allow: one more `HOST:PORT` that it may reach; whether they may say that is asked before.
+        seen: `asking.digest` of the order they read; "" where they read none.
 
     Raises Refusal when it cannot be repeated so, or would be refused now.
     """
+    order = order_of(run, allow=allow)
+    if seen and seen != asking.digest(order):
+        raise Refusal("it is not what the page showed; look again")
+    noted = {"allowed": allow} if allow else {}
+    return asking.ask(order, by=by, again=run.uid, **noted)
+
+
+def order_of(run: Run, *, allow: str = "") -> Order:
+    """What a run was ordered as, for once more. Raises Refusal when it cannot be repeated so."""
     if run.state != Run.State.ENDED:
         raise Refusal(f"run {run.uid} has not ended yet")
     if getattr(run, "wakeup", None) is not None:
@@ -32,4 +43,6 @@ def repeat(run: Run, *, by: Any) -> Run:
         order = restored(run.order, run.task)
     except msgspec.ValidationError:
         raise Refusal(f"the order of run {run.uid} is of another version of sanduk") from None
-    return asking.ask(order, by=by, again=run.uid)
+    if not allow or allow in order.allow_hosts:
+        return order
+    return msgspec.structs.replace(order, allow_hosts=(*order.allow_hosts, allow))

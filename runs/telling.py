@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import Count, Max, Sum
 
+from relay.destinations import InvalidHost, parse_allowed_host, show_host_port
 from runs import shown, terms
 from runs.models import Run, RunEvent
 from runs.visible import visible
@@ -108,10 +109,31 @@ def ways_out(run: Run) -> list[dict[str, Any]]:
     rows = (
         run.egress_attempts.order_by()
         .values("host", "port", "allowed")
-        .annotate(times=Count("pk"), flag=Max("flag"), reason=Max("reason"))
+        .annotate(
+            times=Count("pk"), flag=Max("flag"), reason=Max("reason"), sequence=Max("sequence")
+        )
         .order_by("allowed", "host", "port")
     )
-    return [{**row, "place": shown.place(row["host"], row["port"])} for row in rows[:PLACES_SHOWN]]
+    return [
+        {
+            **row,
+            "place": shown.place(row["host"], row["port"]),
+            "may_be_allowed": not row["allowed"] and bool(allowable(row["flag"])),
+        }
+        for row in rows[:PLACES_SHOWN]
+    ]
+
+
+def allowable(flag: str) -> str:
+    """The `HOST:PORT` that an attempt's flag would allow; "" when no flag may.
+
+    The name in it is the agent's: it is read as strictly as one that a person types.
+    """
+    word, _, place = flag.partition(" ")
+    try:
+        return show_host_port(*parse_allowed_host(place)) if word == "--allow-host" else ""
+    except InvalidHost:
+        return ""
 
 
 _VERDICTS = {"closed": "clear", "open": "failed"}

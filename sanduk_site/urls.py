@@ -13,6 +13,7 @@ from sanduk_site import (
     key_pages,
     notice_pages,
     pages,
+    security_pages,
     session_pages,
     setup,
 )
@@ -29,6 +30,16 @@ urlpatterns = [
     path("waiting", home.waiting, name="waiting"),
     path("spend/", pages.spend, name="spend"),
     path("system/", pages.system, name="system"),
+    path("runs/<slug:uid>/allow/<int:sequence>", security_pages.allow, name="run-allow"),
+    path(
+        "runs/<slug:uid>/allow/<int:sequence>/now", security_pages.allow_now, name="run-allow-now"
+    ),
+    path("assistants/<slug:name>/security", security_pages.security, name="assistant-security"),
+    path(
+        "assistants/<slug:name>/security/say",
+        security_pages.say,
+        name="assistant-security-say",
+    ),
     path("", include("runs.urls")),
     path("", include("assistants.urls")),
     path("", include("changes.urls")),

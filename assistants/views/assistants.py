@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from assistants import arriving, briefing, excerpts, listing, mailbox, working
+from assistants import arriving, briefing, excerpts, listing, mailbox, security, working
 from assistants.config import restored
 from assistants.models import Assistant, OutboxItem, Wakeup
 from assistants.schedules import timing_of
@@ -143,6 +143,8 @@ def _shown(
         "snapshots": assistant.snapshots.order_by("-pk")[:SNAPSHOTS],
         "security": [pair for pair in settings if pair[0] in _SECURITY],
         "settings": [pair for pair in settings if pair[0] not in _SECURITY],
+        "told_on_web": security.told(assistant),
+        "may_secure": security.may_change(request.user, assistant),
         "brief": _brief(assistant),
         "typed": typed or typed_before(request),
         **sharing.context(request.user, assistant),

@@ -87,6 +87,10 @@ def hostile_place() -> Place:
         run=run, sequence=1, host=EVIL[:300], port=443, allowed=False, reason=EVIL, flag=EVIL,
         started_at=now,
     )  # fmt: skip
+    EgressAttempt.objects.create(
+        run=run, sequence=2, host="api.example", port=443, allowed=False,
+        flag="--allow-host api.example:443", started_at=now,
+    )  # fmt: skip
     wakeup = make_wakeup(
         assistant, state="ended", run=run, outcome="failed", reason=EVIL, gate_output=EVIL
     )

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.django_db
 ALL = frozenset({"viewer", "operator", "approver", "administrator"})
 OPERATE = frozenset({"operator", "administrator"})
 APPROVE = frozenset({"approver", "administrator"})
+ADMINISTER = frozenset({"administrator"})
 # name of our pages: which arguments, which roles, and the methods it answers
 PAGES = {
     "home": ((), ALL, "GET"),
@@ -28,6 +29,10 @@ PAGES = {
     "run-report": (("run",), ALL, "GET"),
     "run-stop": (("run",), OPERATE, "POST"),
     "run-again": (("run",), OPERATE, "POST"),
+    "run-allow": (("run", "attempt"), ADMINISTER, "GET"),
+    "run-allow-now": (("run", "attempt"), ADMINISTER, "POST"),
+    "assistant-security": (("assistant",), ADMINISTER, "GET"),
+    "assistant-security-say": (("assistant",), ADMINISTER, "POST"),
     "outbox": ((), ALL, "GET"),
     "outbox-item": (("item",), ALL, "GET"),
     "outbox-body": (("item",), ALL, "GET"),
@@ -51,6 +56,7 @@ OURS = (
     "assistants.views",
     "sanduk_site.home",
     "sanduk_site.pages",
+    "sanduk_site.security_pages",
 )
 
 
@@ -67,6 +73,7 @@ def names_of(patterns, ours=OURS) -> set[str]:
 def address(name: str, place) -> str:
     known = {
         "run": place.run.uid,
+        "attempt": 2,
         "recipe": "pi",
         "item": place.item.pk,
         "assistant": place.assistant.name,
