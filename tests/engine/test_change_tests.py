@@ -2,48 +2,57 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.db import connections
 
 from changes import deciding, fresh, gate, testing, testing_later
 from changes.models import Change, TestRun
 from runs.engines.base import LABEL_INSTALL
 from runs.installation import install_id
 from runs.models import Run
+from runs.reconcile import reconcile
 from runs.refusal import Refusal
 from tests.changes.rows import SOMEBODY, Project, run_git, yes
+from tests.engine.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.django_db(transaction=True)]
 
 
-@pytest.fixture
-def project(docker_ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+@pytest.fixture(params=["docker"])
+def project(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Project]:
     """A real repository of an installation that knows its engine to be usable."""
     tmp_path.chmod(0o755)
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     monkeypatch.setattr(settings, "SANDUK_HOME", home)
     monkeypatch.setattr(settings, "SANDUK_MIN_FREE_MB", 1)
-    shutil.copytree(docker_ready / "engines", home / "engines")
+    monkeypatch.setattr(settings, "SANDUK_RUNTIME", request.param)
+    known: Path = request.getfixturevalue(f"{request.param}_ready")
+    shutil.copytree(known / "engines", home / "engines")
     yield Project(tmp_path / "project")
     assert containers() == []
     assert not fresh.place().exists() or not list(fresh.place().iterdir())
-    built = docker_says("images", "-q", "--filter", f"label={LABEL_INSTALL}={install_id()}")
-    if built:
-        docker_says("rmi", "--force", *built)
+    if built := engine_says("images", "-q", "--filter", f"label={LABEL_INSTALL}={install_id()}"):
+        engine_says("rmi", "--force", *built)
 
 
 def containers() -> list[str]:
-    return docker_says("ps", "-aq", "--filter", f"label={LABEL_INSTALL}={install_id()}")
+    return engine_says("ps", "-aq", "--filter", f"label={LABEL_INSTALL}={install_id()}")
 
 
-def docker_says(*words: str) -> list[str]:
-    done = subprocess.run(["docker", *words], capture_output=True, text=True, check=True)
-    return done.stdout.split()
+def engine_says(*words: str) -> list[str]:
+    command = [settings.SANDUK_RUNTIME, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
 
 def outcome_of(change: Change, command: str = "", *, told: list[str] | None = None) -> TestRun:
@@ -72,6 +81,14 @@ def test_they_see_the_base_with_the_patch_and_nothing_else(project: Project):
     assert row.run.state == Run.State.ENDED
     assert any("42" in line for line in told)
     assert gate.tests_of(change.attempt, row.command) == row
+
+
+@pytest.mark.podman
+@pytest.mark.parametrize("project", ["podman"], indirect=True)
+def test_another_engine_runs_them_as_well(project: Project):
+    row = outcome_of(project.change({"new.py": "print(6 * 7)\n"}), "python3 new.py; id -u; exit 4")
+
+    assert (row.outcome, row.exit_code, row.output) == ("failed", 4, "42\n1000\n")
 
 
 def test_a_red_one_keeps_its_status_and_the_end_of_both_streams_in_order(project: Project):
@@ -234,3 +251,38 @@ def test_a_worker_runs_what_was_asked_for_once(project: Project):
     assert testing_later.work(row.pk) == "not ours"
     row.refresh_from_db()
     assert row.output == "here\n"
+
+
+def test_the_tests_of_a_killed_process_are_no_answer_and_leave_nothing(project: Project):
+    change = project.change()
+    pid = os.fork()
+    if pid == 0:
+        _only_test(change)
+    try:
+        eventually(lambda: Run.objects.filter(state="running").exists(), 60)
+        eventually(lambda: Run.objects.get().events.filter(text="ready").exists(), 30)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+    done = reconcile()
+    testing_later.look()
+
+    row = TestRun.objects.get()
+    assert (row.outcome, row.exit_code) == ("not_run", None), (done, row.reason)
+    assert "is gone" in row.reason
+    assert row.run.state == "ended"
+    project.rule('test_command = "echo ready; sleep 300"\n')
+    with pytest.raises(gate.TestsNeeded):
+        gate.accept(change.uid, SOMEBODY, yes())
+    eventually(lambda: containers() == [], 10)
+
+
+def _only_test(change: Change) -> None:
+    """In a child: nothing of the parent's database is touched, and nothing returns."""
+    try:
+        for connection in connections.all():
+            connection.connection = None
+        testing.test(change.uid, SOMEBODY, command="echo ready; sleep 300")
+    finally:
+        os._exit(1)
