@@ -10,7 +10,15 @@ from typing import Any, Literal
 import msgspec
 from django.db import IntegrityError, transaction
 
-from assistants import assistant_toml, belonging, briefing, placing, schedules, toml_text
+from assistants import (
+    assistant_toml,
+    belonging,
+    briefing,
+    briefs,
+    placing,
+    schedules,
+    toml_text,
+)
 from assistants.assistant_toml import FILE, Arrival
 from assistants.config import restored
 from assistants.keys import BY_NAME, DESTINATIONS, KEYS
@@ -137,6 +145,7 @@ def _take_in(
     else:
         # only what the file decides: failures may be counted at this moment
         known.save(update_fields=["name", "config", "toml_sha256", "set_on_web"])
+    _keep_brief(known, arrival, actor)
     rescheduled = _reschedule(known, arrival.timings)
     if destinations is not None and set(known.destinations.all()) != set(destinations):
         known.destinations.set(destinations)
@@ -148,6 +157,14 @@ def _take_in(
         settled = {"security": security} if found else {}
         _write_down(action, known, actor=actor, changed=list(changed), **settled)
     return Added(known, created, tuple(changed), notes)
+
+
+def _keep_brief(known: Assistant, arrival: Arrival, actor: Any) -> None:
+    by = actor.get_username() if actor is not None else audit.account()
+    try:
+        briefs.keep(known, briefing.brief(known, arrival.config), account=by)
+    except briefing.BrokenSettings as exc:
+        raise placing.at_its_key(arrival, str(exc)) from None
 
 
 def _destinations(arrival: Arrival) -> list[Destination] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from assistants.views import assistants, gate, memory, sharing
+from assistants.views import assistants, briefs, gate, memory, sharing
 
 urlpatterns = [
     path("outbox/", gate.listed, name="outbox"),
@@ -14,6 +14,7 @@ urlpatterns = [
     path("outbox/<int:pk>/deliver", gate.deliver, name="outbox-deliver"),
     path("assistants/", assistants.listed, name="assistants"),
     path("assistants/<slug:name>/", assistants.one, name="assistant"),
+    path("assistants/<slug:name>/brief", briefs.brief, name="assistant-brief"),
     path("assistants/<slug:name>/tell", assistants.tell, name="assistant-tell"),
     path("assistants/<slug:name>/untell/<int:pk>", assistants.untell, name="assistant-untell"),
     path("assistants/<slug:name>/wake", assistants.wake, name="assistant-wake"),

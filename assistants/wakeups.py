@@ -15,6 +15,7 @@ from django.db import IntegrityError, close_old_connections, transaction
 
 from assistants import (
     briefing,
+    briefs,
     budgets,
     collaborators,
     consequences,
@@ -204,6 +205,7 @@ class _Life:
             raise _Over(W.MISSED, f"{consequences.BY_HOST}{exc}") from None
         except Refusal as exc:
             raise _Over(W.BROKEN, str(exc)) from None
+        briefs.keep(self.assistant, brief, wakeup=self.wakeup)
         self._paper(papers.TASK, task)
         return _Ready(plan, messages)
 

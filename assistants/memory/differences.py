@@ -146,6 +146,15 @@ class Texts:
         old, new = self._text(difference.old), self._text(difference.new)
         if old is None or new is None:
             return ["(binary)"]
+        return self._shown(old, new)
+
+    def between(self, old: str, new: str) -> list[str]:
+        """What is different between two texts, safe to print."""
+        if max(len(old), len(new)) > TEXT_BYTES:
+            return [f"(not shown: more than {TEXT_BYTES // 1024} KB)"] if old != new else []
+        return self._shown(old.split("\n"), new.split("\n"))
+
+    def _shown(self, old: list[str], new: list[str]) -> list[str]:
         lines = (self._hiding.text(line) for line in self._unified(old, new))
         shown = [visible(line, limit=LINE) for line in lines]
         limit = min(TEXT_LINES, self._lines)

@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from assistants import arriving, briefing, excerpts, listing, mailbox, security, working
+from assistants import arriving, briefing, briefs, excerpts, listing, mailbox, security, working
 from assistants.config import restored
 from assistants.models import Assistant, OutboxItem, Wakeup
 from assistants.schedules import timing_of
@@ -177,10 +177,13 @@ def _items(assistant: Assistant) -> list[OutboxItem]:
     return rows
 
 
-def _brief(assistant: Assistant) -> dict[str, str]:
+def _brief(assistant: Assistant) -> dict[str, Any]:
     """Its text and the task that it makes with the messages that wait; or why there is none."""
     try:
         text = briefing.brief(assistant, restored(assistant.config))
     except (briefing.BrokenSettings, ValueError) as exc:
         return {"text": "", "task": "", "trouble": str(exc)}
-    return {"text": text, "task": briefing.task(text, briefing.chosen(assistant)), "trouble": ""}
+    newest = assistant.briefs.values_list("sha256", flat=True).first()
+    is_new = newest is not None and newest != briefs.digest_of(text)
+    task = briefing.task(text, briefing.chosen(assistant))
+    return {"text": text, "task": task, "trouble": "", "is_new": is_new}

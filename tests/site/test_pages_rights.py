@@ -40,6 +40,7 @@ PAGES = {
     "outbox-deliver": (("item",), APPROVE, "POST"),
     "assistants": ((), ALL, "GET"),
     "assistant": (("assistant",), ALL, "GET"),
+    "assistant-brief": (("assistant",), ALL, "GET"),
     "assistant-tell": (("assistant",), OPERATE, "POST"),
     "assistant-untell": (("assistant", "message"), OPERATE, "POST"),
     "assistant-wake": (("assistant",), OPERATE, "POST"),
