@@ -1,4 +1,4 @@
-"""The known holes (S-1 to S-18) and bugs (S-19 to S-40) of the second program, each beside its tests.
+"""The known holes (S-1 to S-18) and bugs (S-19 to S-40) of the second program, and their tests.
 
 The second column says what must hold here. A test is named, not its file: files are split.
 `test_reported_failures` has what public reports say of other programs.
