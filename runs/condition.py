@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import connection
 
-from runs import engines, stock
+from runs import backup_age, engines, stock
 from runs.engines import get_engine
 from runs.engines.base import LABEL_INSTALL, Engine, EngineError
 from runs.installation import install_id
@@ -94,6 +94,7 @@ def of_installation() -> dict[str, Any]:
         "free_mb": shutil.disk_usage(home).free // 2**20,
         "needed_mb": settings.SANDUK_MIN_FREE_MB,
         "database": connection.vendor,
+        "backup": {"made_at": backup_age.made_at(), "trouble": backup_age.trouble()},
         "python": platform.python_version(),
         "runs": {
             "recorded": Run.objects.count(),

@@ -46,6 +46,8 @@ SUMMARIES = {
     "ps": "containers of this installation",
     "stop": "stop runs; without one, stop what belongs to no live run",
     "clean": "remove containers and networks that are left or were kept",
+    "backup": "all that cannot be had elsewhere, in one file that was read back",
+    "restore": "put a backup into an empty state directory",
     "destroy": "remove what this installation made; its records after a typed word",
     "reconcile": "compare the records with the engine, end what is lost",
     "runs": "the runs there were",

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from assistants import awaiting, excerpts, listing
 from assistants.models import Assistant, Delivery, OutboxItem, Schedule
-from runs import clock, figures, host_states, pulse
+from runs import backup_age, clock, figures, host_states, pulse
 from runs.models import Run, RunEvent
 from runs.sight import seen_by
 from sanduk_site import spending
@@ -108,6 +108,7 @@ def troubles(user: Any) -> list[Trouble]:
     return [
         *_of_the_worker(),
         *_of_the_disk(),
+        *_of_the_backup(),
         *_of_deliveries(user),
         *_of_assistants(user),
         *(Trouble("flagged", line) for line in listing.trouble(seen_by(user))),
@@ -137,6 +138,11 @@ def _of_the_disk() -> list[Trouble]:
         return []
     kind = "failed" if free_mb < settings.SANDUK_MIN_FREE_MB else "flagged"
     return [Trouble(kind, f"Only {free_mb:,} MB are free on the disk.", url=reverse("system"))]
+
+
+def _of_the_backup() -> list[Trouble]:
+    said = backup_age.trouble()
+    return [Trouble("flagged", said, url=reverse("system"))] if said else []
 
 
 _DELIVERED_BADLY = {

@@ -15,7 +15,7 @@ from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from runs import clock, condition, csv_cells, pulse, queue, usage
+from runs import backup_age, clock, condition, csv_cells, pulse, queue, usage
 from runs.host_states import ASLEEP_S
 from runs.models import Run
 from runs.pages import for_those_who_may, page
@@ -87,6 +87,7 @@ def system(request: HttpRequest) -> HttpResponse:
             "at_once": settings.SANDUK_MAX_RUNS,
         },
         "disk": _disk(),
+        "backup": {"made_at": backup_age.made_at(), "trouble": backup_age.trouble()},
         "engines": condition.of_engines(settings.SANDUK_RUNTIME) if is_asked else None,
     }
     return page(request, "site/system.html", context, title="System", section="system")

@@ -43,12 +43,12 @@ try:
     SANDUK_MIN_FREE_MB = env.integer("SANDUK_MIN_FREE_MB", 64, low=0)
     SANDUK_BODIES_MAX_DAYS = env.integer("SANDUK_BODIES_MAX_DAYS", 30, low=1, high=36500)
     SANDUK_BODIES_MAX_MB = env.integer("SANDUK_BODIES_MAX_MB", 10_000, low=1)
+    # a backup that is older, or none at all, is told of; 0: never
+    SANDUK_BACKUP_DAYS = env.integer("SANDUK_BACKUP_DAYS", 7, low=0, high=36500)
     # below these the web may choose where an agent works, and nowhere else
     SANDUK_WORK_ROOTS = env.directories("SANDUK_WORK_ROOTS")
     # patterns of workspace files that no run shows its agent, besides those of --hide
     SANDUK_HIDE = env.words("SANDUK_HIDE")
-    # what tests a change to a repository whose own rules name no test_command
-    SANDUK_TEST_COMMAND = env.text("SANDUK_TEST_COMMAND")
     # what tests a change to a repository whose own rules name no test_command
     SANDUK_TEST_COMMAND = env.text("SANDUK_TEST_COMMAND")
     # addresses the egress door may reach although they are private: for tests of the door

@@ -68,7 +68,7 @@ def test_a_working_engine_is_described_and_the_code_is_0(system, tmp_path: Path)
 def test_people_read_the_same_in_lines(system):
     lines = system("status", scripts=docker_that(INFO)).stdout.splitlines()
 
-    assert [line.split(":")[0] for line in lines] == ["sanduk", "home", "docker", "runs", "site"]
+    assert [line.split(":")[0] for line in lines] == ["sanduk", "home", "docker", "runs", "backup", "site"]
     assert "27.0 on Linux, the one runs use, cannot limit swap, cpu, pids" in lines[2]
 
 

@@ -75,10 +75,17 @@ class Command(SandukCommand):
                 "runs",
                 f"{runs['recorded']} recorded, {runs['live']} live, {runs['queued']} queued",
             ),
+            ("backup", _backup_words(here["backup"])),
             ("site", f"{site['url']}: {listens}"),
         ]
         for name, words in lines:
             self.print(f"{name + ':':<9} {visible(words)}")
+
+
+def _backup_words(backup: dict[str, Any]) -> str:
+    made = backup["made_at"]
+    told = f"the last {made:%Y-%m-%d %H:%M} UTC" if made else "never made"
+    return f"{told}; sanduk backup DIR" if backup["trouble"] or not made else told
 
 
 def _engine_words(engine: EngineCondition) -> str:
