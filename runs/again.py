@@ -37,6 +37,8 @@ def order_of(run: Run, *, allow: str = "") -> Order:
         raise Refusal(f"run {run.uid} has not ended yet")
     if getattr(run, "wakeup", None) is not None:
         raise Refusal("a wakeup's run is repeated by waking its assistant")
+    if run.trigger == Run.Trigger.CHANGE:
+        raise Refusal("a change's run has its own directory, which is gone; revise or test it")
     if run.mode == "open" or run.order.get("shell"):
         raise Refusal("open mode and shells are started at a terminal only")
     try:

@@ -63,7 +63,10 @@ def run(request: HttpRequest, uid: str) -> HttpResponse:
         "raw": found.report[:SHOWN_MAX] if is_raw else "",
         "prose": "" if is_raw else markdown.rendered(found.report),
         "is_cut": len(found.report) > (SHOWN_MAX if is_raw else markdown.RENDERED_MAX),
-        "may_repeat": found.state == Run.State.ENDED and not wakeup and found.mode != "open",
+        "may_repeat": found.state == Run.State.ENDED
+        and not wakeup
+        and found.mode != "open"
+        and found.trigger != Run.Trigger.CHANGE,
     }
     crumbs = [(reverse("admin:runs_run_changelist"), "Runs"), ("", found.uid)]
     title = f"{name}, run {found.uid}"

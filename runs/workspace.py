@@ -46,6 +46,8 @@ def resolve(text: str) -> Path:
 
 def check(text: str, *, state: Path) -> Workspace:
     """What the workspace is or would be, without touching anything. Raises Refusal."""
+    if not text:  # it would be wherever this process happens to be
+        raise Refusal("--workdir names no directory")
     path = resolve(text)
     if path == Path("/"):
         raise Refusal("--workdir / would give the whole host to an agent")

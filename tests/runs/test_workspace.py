@@ -199,3 +199,8 @@ def test_a_link_put_there_meanwhile_is_not_given_away(place: Path):
     workspace.prepare(found)
 
     assert target.stat().st_uid == 0
+
+
+def test_no_name_is_not_wherever_this_process_is():
+    with pytest.raises(Refusal, match="names no directory"):
+        workspace.check("", state=STATE)

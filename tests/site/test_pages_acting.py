@@ -78,6 +78,7 @@ def test_a_run_is_repeated_as_it_was_ordered_and_no_form_can_change_it(client, a
         ({"state": "running"}, "has not ended"),
         ({"state": "ended", "mode": "open"}, "terminal only"),
         ({"state": "ended", "order": {"shell": "tty"}}, "terminal only"),
+        ({"state": "ended", "trigger": "change", "order": {"workdir": ""}}, "directory"),
         ({"state": "ended", "order": {"new_field": 1}}, "another version"),
     ],
 )
