@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -46,6 +46,7 @@ def write(
     task: str,
     run: Run | None = None,
     results: Results | None = None,
+    beside: Callable[[Attempt], None] = lambda attempt: None,
 ) -> Attempt | None:
     """Keep what came back and put it before a person; None when nothing is different.
 
@@ -54,6 +55,7 @@ def write(
         result: `changes.tree.read` of what the agent left.
         task: what this attempt was asked for.
         results: the agent's own account (`changes.results`); commentary only.
+        beside: writes what belongs to the attempt, in the transaction that shows it to a person.
     Raises:
         Lost: the lease is somebody else's.
         Refusal: the operator's rules of the repository cannot be read.
@@ -93,6 +95,7 @@ def write(
             lines_scanned=found.lines_scanned,
         )
         _keep_flags(attempt, found.flags)
+        beside(attempt)
         if not Change.objects.present(change.pk, owner, attempt):
             raise Lost
     return attempt

@@ -23,7 +23,7 @@ from runs.lease import Watcher, owner_is
 from runs.leftovers import Removed
 from runs.locality import explained
 from runs.models import Run
-from runs.signals import run_ended
+from runs.signals import looked, run_ended
 
 
 @dataclass(slots=True)
@@ -62,6 +62,7 @@ def reconcile(watcher: Watcher | None = None) -> Reconciled:
             done.ended.append(run.uid)
     done.rung = bells.ring_again()
     done.troubles += retention.apply_if_due().troubles
+    looked.send(sender=Reconciled, watcher=watcher, done=done)
     return done
 
 

@@ -89,6 +89,7 @@ class Migration(migrations.Migration):
                 ("max_parallel", models.PositiveIntegerField(default=1)),
                 ("total_budget_usd", models.FloatField(blank=True, null=True)),
                 ("requested_as", models.CharField(blank=True, max_length=150)),
+                ("owner", models.CharField(blank=True, max_length=200)),
                 ("created_at", models.DateTimeField(default=runs.clock.now)),
                 ("cancelled_at", models.DateTimeField(blank=True, null=True)),
                 ("cancelled_by", models.CharField(blank=True, max_length=300)),

@@ -27,6 +27,7 @@ class Batch(models.Model):
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
     requested_as = models.CharField(max_length=150, blank=True)
+    owner = models.CharField(max_length=200, blank=True)  # the process that makes its changes
     created_at = models.DateTimeField(default=clock.now)
     cancelled_at = models.DateTimeField(null=True, blank=True)
     cancelled_by = models.CharField(max_length=300, blank=True)

@@ -12,6 +12,7 @@ from django.db.models import F, Q
 
 from changes.models.repository import Repository
 from runs import clock
+from runs.models.run import RING_AGAIN_S, rung_since
 
 
 def new_uid() -> str:
@@ -41,7 +42,8 @@ STEPS: dict[str, tuple[str, ...]] = {
 }
 HELD = (State.RUNNING.value, State.LANDING.value)  # by a process, under a lease
 OVER = ("accepted", "rejected", "unchanged", "failed")
-_FREE: dict[str, Any] = {"lease_owner": "", "lease_until": None}
+_FREE: dict[str, Any] = {"lease_owner": "", "lease_until": None, "stop_by": ""}
+_NOTHING_WANTED = {"wanted_task": "", "wanted_by": None, "wanted_as": ""}
 
 
 class ChangeQuerySet(models.QuerySet["Change"]):
@@ -51,12 +53,31 @@ class ChangeQuerySet(models.QuerySet["Change"]):
         """Those of a repository that a person is awaited for: what may conflict with each other."""
         return self.filter(repository=repository, state=State.REVIEW)
 
+    def unheard(self) -> ChangeQuerySet:
+        """Those that a worker was told of a while ago, and that nobody has begun."""
+        waits = Q(state=State.QUEUED) | Q(state=State.REVIEW) & ~Q(wanted_task="")
+        rung = self.filter(waits, rung_at__isnull=False)
+        return rung.exclude(rung_since(clock.now(), RING_AGAIN_S))
+
+    def ring(self, pk: int) -> bool:
+        """Say that a worker is told. False: it was, just now, or there is nothing to begin."""
+        now = clock.now()
+        waits = Q(state=State.QUEUED) | Q(state=State.REVIEW) & ~Q(wanted_task="")
+        found = self.filter(waits, pk=pk).exclude(rung_since(now, RING_AGAIN_S))
+        return bool(found.update(rung_at=now))
+
+    def want(self, pk: int, task: str, by: Any, account: str) -> bool:
+        """Ask for a revision that somebody else is to make."""
+        found = self.filter(pk=pk, state=State.REVIEW, wanted_task="")
+        return bool(found.update(wanted_task=task, wanted_by=by, wanted_as=account, rung_at=None))
+
     def claim(self, pk: int, owner: str, lease_s: float, *, revision: bool = False) -> bool:
         """Begin the first attempt, or a revision, during which the one before it is kept.
 
         False when somebody else did, or it is over.
         """
         held = {"lease_owner": owner, "lease_until": clock.now() + dt.timedelta(seconds=lease_s)}
+        held |= {"rung_at": None, **_NOTHING_WANTED}
         source = State.REVIEW if revision else State.QUEUED
         return self._step(self.filter(pk=pk), State.RUNNING, source, **held)
 

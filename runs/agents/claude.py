@@ -48,6 +48,7 @@ class Claude(Agent):
     efforts = ("low", "medium", "high", "xhigh", "max")  # others it ignores with a warning
     takes_stdin = True
     skills_dir = ".claude/skills"
+    repository_tools = "Read,Edit,Write,Bash,Glob,Grep,Skill"
     instructions_file = ".claude/CLAUDE.md"
 
     def check(self, request: Request, provider: Provider) -> None:

@@ -48,6 +48,7 @@ class Pi(Agent):
     takes_stdin = True
     needs_model = True
     skills_dir = ".agents/skills"
+    repository_tools = "read,bash,edit,write,grep,find,ls"
     instructions_file = ".pi/agent/AGENTS.md"
 
     def check(self, request: Request, provider: Provider) -> None:
