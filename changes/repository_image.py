@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from runs.refusal import HostRefusal, Refusal
 from runs.visible import visible
 
 PROJECT = "/opt/project"  # in the image: where the lock files lie, and set-up commands begin
+_KEPT, _KEPT_S = 20, 30 * 86400.0  # sets of lock files that are kept at least, and how long
 _SEGMENT = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._+@%~ -]+"
 _PLAIN = re.compile(f"{_SEGMENT}(?:/{_SEGMENT})*")
 
@@ -101,6 +103,8 @@ def _set_up(repository: Repository, said: Rules, base_commit: str) -> Path:
     try:
         if not place.is_dir():
             _write(place, repository.uid, text, files)
+            _thin_out(place.parent)
+        os.utime(place)
     except OSError as exc:
         raise HostRefusal(f"{place} cannot be written: {exc.strerror}") from None
     return place / repository.uid
@@ -124,6 +128,14 @@ def _write(place: Path, name: str, kit: bytes, files: dict[str, bytes]) -> None:
                 raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _thin_out(directory: Path) -> None:
+    """Remove what has long not been asked for; an order that still names it is refused then."""
+    found = sorted(directory.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in found[_KEPT:]:
+        if time.time() - path.stat().st_mtime > _KEPT_S:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _lock_files(repository: Repository, said: Rules, base_commit: str) -> dict[str, bytes]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -188,6 +190,20 @@ def test_many_that_write_the_same_set_up_at_once_leave_one_whole(locked):
 
     assert kit["name"] == locked.repository.uid
     assert [each.name for each in Path(place).parent.parent.iterdir()] == [Path(place).parent.name]
+
+
+def test_what_has_long_not_been_asked_for_goes_and_the_newest_stay(project):
+    place = repository_image._place_of(project.repository)
+    for number in range(30):
+        (place / f"{number:02}").mkdir(parents=True)
+        long_ago = time.time() - (90 + number) * 86400
+        os.utime(place / f"{number:02}", (long_ago, long_ago))
+    project.rule('set_up = ["true"]\n')
+
+    made = Path(order(project).kits[0])
+
+    left = sorted(path.name for path in place.iterdir())
+    assert left == sorted([*(f"{number:02}" for number in range(19)), made.parent.name])
 
 
 def test_commands_of_several_lines_are_several_lines_of_the_script(project):

@@ -16,6 +16,7 @@ from runs.agents.command import Ending
 from runs.models import Run
 from runs.models.run import Outcome
 from runs.refusal import Refusal
+from tests.accounts import acting_as, needs_root, open_directory
 from tests.changes.rows import OWNER, SOMEBODY, make_change, run_git, yes
 from tests.factories import make_run
 
@@ -156,6 +157,23 @@ def test_a_directory_whose_process_is_gone_is_removed_and_others_stay(project):
         assert fresh.remove_left() == 1
         assert place.is_dir()
     assert not gone.exists()
+
+
+@needs_root
+def test_what_tests_left_without_rights_is_removed_by_an_ordinary_account_too():
+    with open_directory() as outside, acting_as():
+        (outside / "kept").write_text("")
+        ground = outside / "ground"
+        deep = ground / "work" / "a" / "b"
+        deep.mkdir(parents=True)
+        (deep / "file").write_text("")
+        (ground / "work" / "out").symlink_to(outside)
+        for path in (deep, deep.parent):
+            path.chmod(0)
+
+        fresh._remove(ground)
+
+        assert [path.name for path in outside.iterdir()] == ["kept"]
 
 
 # -- how it ended ------------------------------------------------------------------------------
