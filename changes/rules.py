@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from django.conf import settings
@@ -69,6 +69,7 @@ class Rules(_Strict, frozen=True):
     recipe, kits: what the box of this repository is made from.
     set_up: shell lines that run while its image is built, at the base commit.
     lock_files: paths whose content decides whether that image is built again.
+    agent, provider, model, mode, runtime: what an attempt is made with where no flag says.
     """
 
     approvals: Annotated[int, Meta(ge=1, le=20)] = 1
@@ -83,6 +84,11 @@ class Rules(_Strict, frozen=True):
     kits: Annotated[tuple[Text, ...], Meta(max_length=_MANY)] = ()
     set_up: Annotated[tuple[Text, ...], Meta(max_length=_MANY)] = ()
     lock_files: Annotated[tuple[Text, ...], Meta(max_length=_MANY)] = ()
+    agent: Annotated[str, Meta(max_length=200)] = ""
+    provider: Annotated[str, Meta(max_length=200)] = ""
+    model: Annotated[str, Meta(max_length=200)] = ""
+    mode: Literal["", "open", "key-safe", "sealed"] = ""
+    runtime: Annotated[str, Meta(max_length=200)] = ""
 
     @property
     def test_timeout_s(self) -> int:

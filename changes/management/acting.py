@@ -18,8 +18,6 @@ from runs.visible import visible
 class ChangeCommand(SandukCommand):
     """One action. Whatever git could not do is one line, too."""
 
-    ends_lost_runs = False
-
     def guarded(self, **options: Any) -> int:
         try:
             return super().guarded(**options)

@@ -93,7 +93,9 @@ def flags(attempt: Attempt) -> Iterator[str]:
     """The answer first, then every flag, then what could not be checked."""
     found = list(attempt.flags.all()[: FLAGS_TOLD + 1])
     total = len(found) if len(found) <= FLAGS_TOLD else attempt.flags.count()
-    lines = f"{attempt.lines_scanned:,} added lines were looked at for secrets"
+    scanned = attempt.lines_scanned
+    many = "1 added line was" if scanned == 1 else f"{scanned:,} added lines were"
+    lines = f"{many} looked at for secrets"
     if not found and not attempt.could_not_check:
         yield f"clear; {lines}"
         return

@@ -40,6 +40,23 @@ def add_shell_flags(parser: CommandParser) -> None:
     _add_policy(parser)
 
 
+def add_attempt_flags(parser: CommandParser) -> None:
+    """Those that mean something where a task and a directory of our own are given to the agent."""
+    _add_lent(parser.add_argument_group("what is lent to it"))
+    for add in (_add_image, _add_agent, _add_limits, _add_network, _add_policy):
+        add(parser)
+
+
+def add_session_flags(parser: CommandParser) -> None:
+    """The same where a person sits before the agent."""
+    _add_lent(parser.add_argument_group("what is lent to it"))
+    _add_image(parser)
+    _add_who(parser.add_argument_group("the agent and its model"))
+    _add_size(parser.add_argument_group("limits"), timeout="12h")
+    _add_network(parser)
+    _add_policy(parser)
+
+
 def _add_task(parser: CommandParser) -> None:
     group = parser.add_argument_group("the task")
     group.add_argument("task", nargs="?", help="what the agent should do")
@@ -58,6 +75,10 @@ def _add_place(group: argparse._ArgumentGroup) -> None:
         metavar="PATH",
         help="the directory the agent works in, made if missing (./work)",
     )
+    _add_lent(group)
+
+
+def _add_lent(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--mount",
         action="append",

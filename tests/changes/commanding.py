@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,11 @@ class Terminal:
 
     def _type(self, command: Any, name: str, words: tuple[str, ...]) -> Said:
         self.capfd.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            command.run_from_argv(["sanduk", name, *words])
+        heard = signal.getsignal(signal.SIGINT)  # a command that is over hears no Ctrl-C
+        try:
+            with pytest.raises(SystemExit) as ended:
+                command.run_from_argv(["sanduk", name, *words])
+        finally:
+            signal.signal(signal.SIGINT, heard)
         out, err = self.capfd.readouterr()
         return Said(int(ended.value.code or 0), out, err)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from runs.reconcile import Reconciled
 from tests.changes.commanding import Terminal
 from tests.changes.making import Scene, repository, scene
 from tests.changes.rows import SOMEBODY, Project
@@ -47,5 +48,6 @@ def changed(made: Scene) -> Scene:
 def sanduk(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """sanduk("show", ID): the command, on the test's database."""
     monkeypatch.setattr("runs.management.terminal.prepare", lambda: None)
+    monkeypatch.setattr("runs.management.terminal.reconcile", Reconciled)
     monkeypatch.setattr("runs.audit.account", lambda: SOMEBODY.account)
     return Terminal(capfd)

@@ -133,7 +133,7 @@ def test_what_is_shown_begins_with_what_to_look_at(sanduk, project: Project):
 def test_a_clear_change_says_so_and_how_much_was_looked_at(sanduk, project: Project):
     change = project.change({"a.py": "y\n"})
 
-    assert "flags\n  clear; 1 added lines were looked at" in sanduk("show", change.uid).out
+    assert "flags\n  clear; 1 added line was looked at" in sanduk("show", change.uid).out
     assert sanduk("show", change.uid, "--json").data["answer"] == "clear"
 
 

@@ -31,6 +31,7 @@ class Accept(ChangeCommand):
         "change accept 3f2a9c --branch faster-parser",
         'change accept 3f2a9c --no-test --reason "the tests need a printer"',
     )
+    ends_lost_runs = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_change(parser)
@@ -76,6 +77,7 @@ class Accept(ChangeCommand):
 class Reject(ChangeCommand):
     help = "Reject a change. It is final: it never lands. What came back is kept for a while."
     examples = ('change reject 3f2a9c --reason "it deletes the tests"',)
+    ends_lost_runs = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_change(parser)

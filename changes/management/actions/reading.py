@@ -34,6 +34,7 @@ class Show(ChangeCommand):
         "skills and files the agent left, and what to do next."
     )
     examples = ("change show 3f2a9c", "change show 3f2a9c --patch", "change show 3f2a9c --json")
+    ends_lost_runs = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_change(parser)
@@ -108,6 +109,7 @@ class Diff(ChangeCommand):
         "change diff 3f2a9c --path lib/parser.py",
         "change diff 3f2a9c --files --json",
     )
+    ends_lost_runs = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_change(parser)

@@ -45,6 +45,7 @@ class Command(ChangeCommand):
         "skills approve build-notes@2 --repo ~/code/app --expect 3f2a9c0d11e4",
         'skills revoke build-notes --repo ~/code/app --reason "the build has changed"',
     )
+    ends_lost_runs = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_actions(parser, ACTIONS)

@@ -109,7 +109,7 @@ def order_from(options: dict[str, Any]) -> Order:
     options = defaults.completed(options, defaults.of_environment())
     env, names = _environment(options["env"])
     worked_out: dict[str, Any] = {
-        "task": _task(options),
+        "task": task_of(options),
         "workdir": str(expanded(options["workdir"], what="--workdir").absolute()),
         "mode": _mode(options),
         "effort": options["effort"] or "",
@@ -175,7 +175,8 @@ def _environment(texts: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     return env, tuple(names)
 
 
-def _task(options: dict[str, Any]) -> str:
+def task_of(options: dict[str, Any]) -> str:
+    """The task that was given as a word, or in a file. Raises Refusal."""
     given, file = options["task"], options["task_file"]
     if given is not None and file:
         raise Refusal("give the task as a word or with --task-file, not both")

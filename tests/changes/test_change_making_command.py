@@ -1,0 +1,427 @@
+"""`change run`, `revise`, `batch`, `test` and `gc`, up to where the box begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from changes import asking, base
+from changes.collecting import Collected
+from changes.models import Batch, Change, TestRun
+from runs.models import Run
+from runs.models.run import EXIT_CODES
+from tests.changes.commanding import Terminal
+from tests.changes.rows import OWNER, Project, make_change, run_git
+from tests.factories import make_run
+
+pytestmark = pytest.mark.django_db
+PI = ("--agent", "pi", "--provider", "rehearsal")
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, project: Project) -> list[str]:
+    """Every attempt comes back with one file, without a box; the uids, as they were made."""
+    uids: list[str] = []
+
+    def make(uid: str, owner: str = "", tell: Any = None) -> Change:
+        change = Change.objects.get(uid=uid)
+        assert Change.objects.claim(change.pk, OWNER, 30.0)
+        project.attempt(change, {"new.py": "x = 1\n"})
+        uids.append(uid)
+        return Change.objects.select_related("repository", "attempt", "run").get(uid=uid)
+
+    monkeypatch.setattr("changes.making.make", make)
+    return uids
+
+
+def ends_as(monkeypatch: pytest.MonkeyPatch, state: str, reason: str, run: Run | None) -> None:
+    def make(uid: str, owner: str = "", tell: Any = None) -> Change:
+        change = Change.objects.get(uid=uid)
+        Change.objects.filter(pk=change.pk).update(run=run)
+        assert Change.objects.claim(change.pk, OWNER, 30.0)
+        assert Change.objects.give_up(change.pk, OWNER, state, reason)
+        return Change.objects.select_related("repository", "attempt", "run").get(uid=uid)
+
+    monkeypatch.setattr("changes.making.make", make)
+
+
+def ended_run(outcome: str) -> Run:
+    return make_run(state="ended", outcome=outcome, exit_code=EXIT_CODES[outcome])
+
+
+def test_what_came_back_is_told_with_its_flags_and_what_to_do_next(
+    sanduk: Terminal, project: Project, made
+):
+    said = sanduk("run", "--repo", str(project.path), *PI, "--task", "write new.py")
+
+    assert said.code == 0
+    [change] = Change.objects.all()
+    assert made == [change.uid]
+    assert said.out.splitlines()[0] == (
+        f"change {change.uid} is in review: 1 file, +1 -0, digest {change.attempt.digest}"
+    )
+    assert f"  sanduk change show {change.uid}" in said.out
+    assert f"change {change.uid} on project, from {project.base[:12]}" in said.err
+    assert (change.task, change.agent, change.requested_as) == ("write new.py", "pi", "anna")
+
+
+def test_as_json_it_is_one_object_and_quiet_it_is_one_line(sanduk, project: Project, made):
+    told = sanduk("run", "--repo", str(project.path), *PI, "--task", "x", "--json").data
+    assert (told["state"], told["files"], told["answer"]) == ("review", 1, "clear")
+
+    said = sanduk("run", "--repo", str(project.path), *PI, "--task", "x", "-q")
+    assert (len(said.out.splitlines()), said.err) == (1, "")
+
+
+def test_base_history_and_every_flag_of_a_run_are_kept(sanduk, project: Project, made):
+    run_git(project.path, "branch", "old")
+    (project.path / "README.md").write_text("later\n")
+    run_git(project.path, "commit", "-q", "-a", "-m", "second")
+
+    said = sanduk(
+        "run", "--repo", str(project.path), *PI, "--task", "x", "--base", "old", "--history", "2",
+        "--budget", "1.5", "--timeout", "1h", "--memory", "1g", "--env", "A=b",
+        "--allow-host", "example.org", "--max-calls", "7",
+    )  # fmt: skip
+
+    assert said.code == 0, said.err
+    [change] = Change.objects.all()
+    assert (change.base_ref, change.base_commit, change.history) == ("old", project.base, 2)
+    order = change.order
+    assert (order["budget_usd"], order["timeout_s"], order["memory"]) == (1.5, 3600, "1g")
+    assert (order["env"], order["max_calls"]) == ({"A": "b"}, 7)
+    assert order["allow_hosts"] == ["example.org"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--agent", "nobody"), "nobody"),
+        (("--agent", "pi", "--provider", "gemini"), "pi"),
+        ((*PI, "--base", "nowhere"), "--base nowhere"),
+        ((*PI, "--timeout", "soon"), "--timeout takes a duration"),
+        ((*PI, "--history", "0"), "it takes a whole number"),
+        ((*PI, "--workdir", "x"), "unrecognized arguments"),
+        ((*PI, "--detach", "--json"), "--json means nothing with --detach"),
+        ((*PI, "--budget", "nan"), "it takes US dollars above 0"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_there_is_a_row(sanduk, project, words, said):
+    answer = sanduk("run", "--repo", str(project.path), "--task", "x", *words)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err
+    assert not Change.objects.exists()
+    assert not Run.objects.exists()
+
+
+def test_a_task_is_needed_and_can_come_from_a_file(sanduk, project, made, tmp_path: Path):
+    where = ("run", "--repo", str(project.path), *PI)
+    file = tmp_path / "task"
+    file.write_text("from a file\nwith lines\n")
+
+    assert "give a task: sanduk change run --repo PATH --task" in sanduk(*where).err
+    assert sanduk(*where, "--task", "x", "--task-file", str(file)).code == 2
+    assert sanduk(*where, "--task-file", str(tmp_path / "none")).code == 2
+    assert sanduk(*where, "--task", "").code == 2
+    assert not Change.objects.exists()
+    assert sanduk(*where, "--task-file", str(file)).code == 0
+    assert Change.objects.get().task == "from a file\nwith lines\n"
+    assert "--repo" in sanduk("run", "--task", "x").err
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome", "code"),
+    [("failed", "timed_out", 124), ("failed", "budget_exhausted", 4), ("failed", "cancelled", 130),
+     ("failed", "succeeded", 1), ("unchanged", "succeeded", 0)],
+)  # fmt: skip
+def test_the_exit_code_is_the_runs_where_it_failed(
+    sanduk, project, monkeypatch, state, outcome, code
+):
+    ends_as(monkeypatch, state, "for this reason", ended_run(outcome))
+
+    said = sanduk("run", "--repo", str(project.path), *PI, "--task", "x")
+
+    assert said.code == code
+    assert said.out == f"change {Change.objects.get().uid} {state}: for this reason\n"
+
+
+def test_one_that_failed_before_its_run_is_1(sanduk, project, monkeypatch):
+    ends_as(monkeypatch, "failed", "no room", None)
+
+    assert sanduk("run", "--repo", str(project.path), *PI, "--task", "x").code == 1
+
+
+@pytest.mark.parametrize("worker", [True, False])
+def test_detached_it_is_left_to_a_worker_or_to_a_process_of_its_own(
+    sanduk, project, monkeypatch, worker
+):
+    beside: list[str] = []
+    monkeypatch.setattr("changes.handover.give", lambda uid: worker)
+    monkeypatch.setattr("changes.handover.beside", beside.append)
+
+    said = sanduk("run", "--repo", str(project.path), *PI, "--task", "x", "--detach")
+
+    uid = Change.objects.get().uid
+    assert said.out == f"{uid}\n"
+    assert beside == ([] if worker else [uid])
+
+
+def test_a_dry_run_tells_and_leaves_nothing(sanduk, project: Project):
+    said = sanduk("run", "--repo", str(project.path), *PI, "--task", "x", "--dry-run")
+
+    assert said.code == 0
+    assert "agent:       pi" in said.out
+    assert "workdir" not in said.out
+    told = sanduk(
+        "run", "--repo", str(project.path), *PI, "--task", "x", "--dry-run", "--json"
+    ).data
+    assert told["agent"] == "pi"
+    assert not Change.objects.exists()
+    assert not base.directory_of("x").parent.exists()
+
+
+def test_a_flag_goes_before_the_repositorys_rules_and_these_before_the_environment(
+    sanduk, project: Project, made, settings
+):
+    settings.SANDUK_AGENT, settings.SANDUK_PROVIDER = "opencode", "rehearsal"
+    settings.SANDUK_DEFAULT_MODE = "key-safe"
+    where = ("run", "--repo", str(project.path), "--task", "x")
+
+    def kept() -> tuple[str, str]:
+        change = Change.objects.latest("pk")
+        return change.agent, change.order["mode"]
+
+    assert sanduk(*where).code == 0
+    assert kept() == ("opencode", "key-safe")
+    project.rule('agent = "pi"\nprovider = "rehearsal"\nmode = "sealed"\n')
+    assert sanduk(*where).code == 0
+    assert kept() == ("pi", "sealed")
+    assert sanduk(*where, "--agent", "hermes", "--provider", "rehearsal").code == 0
+    assert kept() == ("hermes", "sealed")
+    # the recipe of a repository says whose it is
+    project.rule('recipe = "codex"\n')
+    assert sanduk(*where, "--provider", "rehearsal").code == 0
+    assert kept()[0] == "codex"
+    assert "recipe codex is for agent codex" in sanduk(*where, *PI).err
+
+
+def test_rules_that_cannot_be_read_start_nothing(sanduk, project: Project):
+    project.rule('agnet = "pi"\n')
+
+    said = sanduk("run", "--repo", str(project.path), *PI, "--task", "x")
+
+    assert said.code == 2
+    assert "did you mean agent?" in said.err
+    assert not Change.objects.exists()
+
+
+# -- batch ----------------------------------------------------------------------------------------
+def test_the_tasks_of_a_batch_come_from_flags_and_from_a_file(
+    sanduk, project, monkeypatch, tmp_path: Path
+):
+    file = tmp_path / "tasks"
+    file.write_text("# what is to be done\n\n  second \nthird\n")
+    seen: list[Batch] = []
+
+    def run(batch: Batch, on_end: Any) -> list[Change]:
+        seen.append(batch)
+        changes = list(Change.objects.filter(batch=batch.uid).order_by("pk"))
+        for change in changes:
+            assert Change.objects.claim(change.pk, OWNER, 30.0)
+            project.attempt(change, {"new.py": f"{change.pk}\n"})
+            change.refresh_from_db()
+            on_end(change)
+        return changes
+
+    monkeypatch.setattr("changes.batch.run", run)
+    where = ("batch", "--repo", str(project.path), *PI, "--task", "first")
+
+    said = sanduk(*where, "--tasks-file", str(file), "--max-parallel", "3", "--total-budget", "2")
+
+    assert said.code == 0, said.err
+    [batch] = seen
+    assert (batch.max_parallel, batch.total_budget_usd) == (3, 2.0)
+    tasks = list(Change.objects.order_by("pk").values_list("task", flat=True))
+    assert tasks == ["first", "second", "third"]
+    assert len(said.out.splitlines()) == 3
+    assert "3 tasks, 3 at a time" in said.err
+    listed = sanduk("list", "--batch", batch.uid, "--json").data
+    assert {each["batch"] for each in listed} == {batch.uid}
+    assert len(sanduk(*where, "--json").data) == 1
+
+
+def test_a_batch_of_which_one_failed_is_1(sanduk, project, monkeypatch):
+    def run(batch: Batch, on_end: Any) -> list[Change]:
+        changes = list(Change.objects.filter(batch=batch.uid))
+        for change in changes:
+            assert Change.objects.drop(change.pk, "no room")
+            change.refresh_from_db()
+            on_end(change)
+        return changes
+
+    monkeypatch.setattr("changes.batch.run", run)
+
+    said = sanduk("batch", "--repo", str(project.path), *PI, "--task", "x", "-q")
+
+    assert (said.code, said.out) == (1, f"change {Change.objects.get().uid} failed: no room\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "there is no task"),
+        (("--tasks-file", "/nowhere"), "--tasks-file /nowhere cannot be read"),
+        (("--task", "x", "--max-parallel", "0"), "it takes a whole number"),
+        (("--task", "x", "--total-budget", "-1"), "--total-budget"),
+        (("--task", "x", "--agent", "nobody"), "nobody"),
+    ],
+)
+def test_a_batch_that_cannot_be_meant_leaves_no_row(sanduk, project, words, said):
+    answer = sanduk("batch", "--repo", str(project.path), *PI, *words)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err
+    assert not Change.objects.exists()
+    assert not Batch.objects.exists()
+
+
+def test_a_detached_batch_needs_a_worker(sanduk, project, monkeypatch):
+    monkeypatch.setattr("changes.batch.give", lambda batch: False)
+    where = ("batch", "--repo", str(project.path), *PI, "--task", "x", "--detach")
+
+    said = sanduk(*where)
+
+    assert said.code == 2
+    assert "no worker is up" in said.err
+    assert Change.objects.get().state == "failed"
+    monkeypatch.setattr("changes.batch.give", lambda batch: True)
+    assert sanduk(*where).out == f"{Batch.objects.latest('pk').uid}\n"
+
+
+# -- revise, test, gc -----------------------------------------------------------------------------
+def test_a_revision_is_told_as_what_it_brought(sanduk, project: Project, monkeypatch):
+    change = project.change({"a.py": "one\n"})
+    asked: list[str] = []
+
+    def revise(uid: str, person: Any, task: str, tell: Any = None) -> Change:
+        asked.append(task)
+        assert Change.objects.claim(change.pk, OWNER, 30.0, revision=True)
+        project.attempt(change, {"a.py": "two\n"})
+        return Change.objects.select_related("repository", "attempt", "run").get(uid=uid)
+
+    monkeypatch.setattr("changes.making.revise", revise)
+
+    said = sanduk("revise", change.uid[:6], "--task", "say two")
+
+    assert said.code == 0
+    assert asked == ["say two"]
+    assert f"change {change.uid} is in review: 1 file" in said.out
+    shown = sanduk("show", change.uid).out
+    assert "attempt    2 of 2" in shown
+
+
+def test_a_revision_that_failed_leaves_the_attempt_before_and_says_so(
+    sanduk, project: Project, monkeypatch
+):
+    change = project.change({"a.py": "one\n"})
+
+    def revise(uid: str, person: Any, task: str, tell: Any = None) -> Change:
+        assert Change.objects.claim(change.pk, OWNER, 30.0, revision=True)
+        assert Change.objects.give_up(change.pk, OWNER, "failed", "run x timed out")
+        return Change.objects.select_related("repository", "attempt", "run").get(uid=uid)
+
+    monkeypatch.setattr("changes.making.revise", revise)
+
+    said = sanduk("revise", change.uid, "--task", "say two")
+
+    assert (said.code, said.out) == (1, "")
+    assert "the attempt before is still the one in review: run x timed out" in said.err
+
+
+def test_only_what_is_in_review_is_revised(sanduk):
+    change = make_change()
+
+    assert sanduk("revise", change.uid, "--task", "x").code == 2
+    assert "give a task: sanduk change revise" in sanduk("revise", change.uid).err
+
+
+def test_a_detached_revision_needs_a_worker(sanduk, project: Project, monkeypatch):
+    change = project.change()
+    monkeypatch.setattr("changes.handover.give_revision", lambda uid, person, task: False)
+
+    assert "no worker is up" in sanduk("revise", change.uid, "--task", "x", "--detach").err
+    monkeypatch.setattr("changes.handover.give_revision", lambda uid, person, task: True)
+    assert sanduk("revise", change.uid, "--task", "x", "--detach").out == f"{change.uid}\n"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"), [("passed", 0), ("failed", 1), ("timed_out", 124), ("not_run", 2)]
+)
+def test_tests_end_with_a_code_of_their_own(sanduk, project: Project, monkeypatch, outcome, code):
+    change = project.change()
+    given: list[str] = []
+
+    def test(uid: str, person: Any, *, command: str = "", tell: Any = None) -> TestRun:
+        tell("they run")
+        given.append(command)
+        attempt = change.attempt
+        row = TestRun.objects.create(attempt=attempt, digest=attempt.digest, command="make")
+        facts = {"exit_code": 0} if outcome == "passed" else {"reason": "so it is\x1b[2J"}
+        TestRun.objects.finish(row.pk, outcome, output="all of it\x1b[2J\n", **facts)
+        row.refresh_from_db()
+        return row
+
+    monkeypatch.setattr("changes.testing.test", test)
+
+    said = sanduk("test", change.uid, "--test-cmd", "make check")
+
+    assert said.code == code
+    assert given == ["make check"]
+    assert "sanduk: they run" in said.err
+    assert "| all of it" in said.out
+    assert "\x1b" not in said.out
+    told = sanduk("test", change.uid, "--json", "-q").data
+    assert told["outcome"] == outcome
+
+
+def test_tests_need_something_to_test_and_a_command(sanduk, project: Project):
+    assert "there is nothing to test" in sanduk("test", make_change().uid).err
+    said = sanduk("test", project.change().uid)
+    assert said.code == 2
+    assert "--test-cmd" in said.err
+
+
+def test_what_goes_is_said_and_trouble_is_1(sanduk, monkeypatch):
+    asked: list[bool] = []
+
+    def collect(*, dry_run: bool = False) -> Collected:
+        asked.append(dry_run)
+        return Collected(gone=["clone abc"], bytes=2048, troubles=["refs could not be looked at"])
+
+    monkeypatch.setattr("changes.collecting.collect", collect)
+
+    said = sanduk("gc", "--dry-run")
+
+    assert (said.code, said.out, asked) == (1, "clone abc\n", [True])
+    assert "1 thing would go, 2,048 bytes" in said.err
+    assert "refs could not be looked at" in said.err
+    assert sanduk("gc", "--json").data["gone"] == ["clone abc"]
+    monkeypatch.setattr("changes.collecting.collect", lambda dry_run=False: Collected())
+    assert "there is nothing to do" in sanduk("gc").err
+
+
+def test_asking_is_what_decides_and_not_the_command(sanduk, project, monkeypatch):
+    """Everything a page asks for goes the same way."""
+    from runs.refusal import Refusal
+
+    def ask(*words: Any, **options: Any) -> Change:
+        raise Refusal("not today")
+
+    monkeypatch.setattr(asking, "ask", ask)
+
+    said = sanduk("run", "--repo", str(project.path), *PI, "--task", "x")
+
+    assert (said.code, said.err.splitlines()[-1]) == (2, "sanduk: not today")
