@@ -142,7 +142,9 @@ def _unneeded(repository: Repository, store: Store) -> list[str]:
     ours = Change.objects.filter(repository=repository)
     over = set(_long_over().filter(repository=repository).values_list("uid", flat=True))
     known = set(ours.values_list("uid", flat=True))
-    needed = set(ours.exclude(uid__in=over).values_list("base_commit", flat=True))
+    live = ours.exclude(uid__in=over)
+    needed = set(live.values_list("base_commit", flat=True))
+    needed |= set(live.values_list("attempts__base_commit", flat=True))
     found = []
     for name in names:
         if attempt := _ATTEMPT.fullmatch(name):
