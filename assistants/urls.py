@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from assistants.views import assistants, briefs, gate, memory, sharing
+from assistants.views import assistants, briefs, gate, memory, outbox, sharing
 
 urlpatterns = [
-    path("outbox/", gate.listed, name="outbox"),
+    path("outbox/", outbox.listed, name="outbox"),
+    path("outbox/filters", outbox.filters, name="outbox-filters"),
+    path("outbox/reject", outbox.reject, name="outbox-reject"),
     path("outbox/<int:pk>/", gate.item, name="outbox-item"),
     path("outbox/<int:pk>/body", gate.body, name="outbox-body"),
     path("outbox/<int:pk>/decide", gate.decide, name="outbox-decide"),

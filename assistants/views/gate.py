@@ -1,10 +1,9 @@
-"""The outbox and its gate: what wants to leave, and a person's word on it."""
+"""The gate: one item that wants to leave, and a person's word on it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -22,36 +21,6 @@ from runs.refusal import Refusal
 from runs.sight import seen_by
 from runs.typed import typed_before
 from runs.verdicts import Person
-
-PER_PAGE = 50
-SHOWS = {
-    "waiting": ("Waiting", ["pending"]),
-    "approved": ("Approved, on the way", ["approved"]),
-    "done": ("Decided", ["delivered", "rejected", "expired"]),
-    "all": ("All", list(OutboxItem.State.values)),
-}
-
-
-@require_safe
-@for_those_who_may("assistants.view_outboxitem")
-def listed(request: HttpRequest) -> HttpResponse:
-    """Items of one kind of state; what waits, the oldest first."""
-    chosen = request.GET.get("show", "waiting")
-    if chosen not in SHOWS:
-        raise Http404
-    order = ("created_at", "pk") if chosen == "waiting" else ("-created_at", "-pk")
-    found = OutboxItem.objects.filter(seen_by(request.user, "assistant"))
-    found = found.filter(state__in=SHOWS[chosen][1]).order_by(*order)
-    rows = excerpts.begun(found).select_related("assistant", "wakeup__run")
-    part = Paginator(rows.prefetch_related("assistant__destinations"), PER_PAGE).get_page(
-        request.GET.get("page")
-    )
-    for item in part:
-        item.title = excerpts.title(item.begins)
-        item.goes_to = excerpts.destinations(item.assistant)
-    tabs = [(name, word, name == chosen) for name, (word, _) in SHOWS.items()]
-    context = {"part": part, "tabs": tabs, "chosen": chosen}
-    return page(request, "assistants/outbox.html", context, title="Outbox", section="outbox")
 
 
 @require_safe

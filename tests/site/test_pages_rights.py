@@ -34,6 +34,8 @@ PAGES = {
     "assistant-security": (("assistant",), ADMINISTER, "GET"),
     "assistant-security-say": (("assistant",), ADMINISTER, "POST"),
     "outbox": ((), ALL, "GET"),
+    "outbox-filters": ((), ALL, "POST"),
+    "outbox-reject": ((), APPROVE, "POST"),
     "outbox-item": (("item",), ALL, "GET"),
     "outbox-body": (("item",), ALL, "GET"),
     "outbox-decide": (("item",), APPROVE, "POST"),
