@@ -11,8 +11,9 @@ import logging
 from typing import Any
 
 from django.db import DatabaseError, transaction
+from django.db.models import Q
 
-from changes import budgets, gate, handover, place
+from changes import budgets, gate, handover, place, testing_later
 from changes.git import GitError
 from changes.models import Batch, Change
 from runs import audit, clock
@@ -37,6 +38,7 @@ def look(sender: Any, watcher: Watcher | None, done: Reconciled, **_: Any) -> No
             _tried(done, f"{change} is lost and could not be ended", end, change)
     for change in _abandoned():
         _tried(done, f"{change} could not be ended", Change.objects.drop, change.pk, LOST)
+    _tried(done, "tests that nobody runs could not be ended", testing_later.look)
     if watcher is not None:
         _tried(done, "changes that wait could not be rung for", handover.ring_again)
         _land(done)
@@ -57,16 +59,15 @@ def end(change: Change) -> bool:
 
 
 def _abandoned() -> list[Change]:
-    """Queued ones that nobody is going to begin: who wrote them down is gone."""
+    """Queued ones that nobody is going to begin: who wrote them down is gone.
+
+    What of a worker's batch waits for its turn is the worker's.
+    """
     before = clock.now() - dt.timedelta(seconds=NOBODY_S)
     queued = Change.objects.filter(state=Change.State.QUEUED, rung_at=None)
-    owners = dict(Batch.objects.exclude(owner="").values_list("uid", "owner"))
-    gone = {uid for uid, owner in owners.items() if owner_is(owner) == "gone"}
-    return [
-        change
-        for change in queued
-        if change.batch in gone or (change.batch not in owners and change.state_at < before)
-    ]
+    owners = Batch.objects.exclude(owner="").values_list("uid", "owner")
+    gone = [uid for uid, owner in owners if owner_is(owner) == "gone"]
+    return list(queued.filter(Q(batch__in=gone) | Q(batch="", state_at__lt=before)))
 
 
 def _land(done: Reconciled) -> None:

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from changes import asking, base, collecting, handover, place, reconciling
-from changes.models import Change
+from changes.models import Batch, Change
 from runs import clock, lease
 from runs.models import Run
 from runs.order import Order
@@ -89,6 +89,20 @@ def test_a_queued_change_that_was_given_to_nobody_is_dropped_in_the_end(project)
 
     states = dict(Change.objects.values_list("pk", "state"))
     assert states == {old.pk: "failed", new.pk: "queued", given.pk: "queued"}
+
+
+def test_what_waits_in_a_batch_is_dropped_when_the_process_of_the_batch_is_gone(project):
+    mine, others, workers = (Batch.objects.create(repository=project.repository) for _ in "123")
+    Batch.objects.filter(pk=mine.pk).update(owner=lease.owner())
+    Batch.objects.filter(pk=others.pk).update(owner=gone())
+    for made in (mine, others, workers):
+        ask(project, batch=made.uid)
+    Change.objects.update(state_at=clock.now() - dt.timedelta(days=1))
+
+    reconcile()
+
+    states = dict(Change.objects.values_list("batch", "state"))
+    assert states == {mine.uid: "queued", others.uid: "failed", workers.uid: "queued"}
 
 
 def test_a_worker_finishes_a_landing_whose_process_is_gone(project, monkeypatch):
