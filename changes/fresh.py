@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +19,7 @@ from changes import bundle, clone
 from changes.bundle import Provided
 from changes.git import GitError
 from changes.models import Attempt
+from changes.place import remove_whole
 from changes.store import Store
 from runs import lease
 from runs.refusal import HostRefusal
@@ -53,18 +52,18 @@ def directory(attempt: Attempt, store: Store) -> Iterator[Path]:
         work.mkdir(mode=0o700)
         _fill(work, attempt, store)
     except OSError as exc:
-        _remove(ground)
+        remove_whole(ground)
         raise HostRefusal(f"{ground} cannot be filled: {exc.strerror or exc}") from None
     except GitError as exc:
-        _remove(ground)
+        remove_whole(ground)
         raise HostRefusal(f"the files to test cannot be written: {exc}") from None
     except BaseException:
-        _remove(ground)
+        remove_whole(ground)
         raise
     try:
         yield Path(os.path.realpath(work))
     finally:
-        _remove(ground)
+        remove_whole(ground)
 
 
 def remove_left() -> int:
@@ -76,7 +75,7 @@ def remove_left() -> int:
         except OSError:
             continue  # being made or removed just now
         if lease.owner_is(owner) == "gone":
-            _remove(ground)
+            remove_whole(ground)
             removed += 1
     return removed
 
@@ -93,30 +92,3 @@ def _fill(work: Path, attempt: Attempt, store: Store) -> None:
             store, provided, work, branch="tests", author=_AUTHOR, tree=attempt.tree,
             owner=agents_account() if os.geteuid() == 0 else None,
         )  # fmt: skip
-
-
-def _remove(ground: Path) -> None:
-    """Everything, though rights were taken away in it; no link in it is followed."""
-    try:
-        shutil.rmtree(ground)
-    except OSError:
-        _give_rights(ground)
-        shutil.rmtree(ground, ignore_errors=True)
-
-
-def _give_rights(ground: Path) -> None:
-    waiting = [os.fspath(ground)]
-    while waiting:
-        path = waiting.pop()
-        try:
-            if not stat.S_ISDIR(os.lstat(path).st_mode):
-                continue
-            descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                os.chmod(f"/proc/self/fd/{descriptor}", 0o700)  # noqa: PTH101
-            finally:
-                os.close(descriptor)
-            with os.scandir(path) as found:
-                waiting += [each.path for each in found if each.is_dir(follow_symlinks=False)]
-        except OSError:
-            continue

@@ -40,17 +40,21 @@ def made(uid: str) -> Iterator[Path]:
 
 
 def remove(uid: str) -> None:
-    """Remove what is left of the place of a change; nothing there is no error.
+    """Remove what is left of the place of a change; nothing there is no error."""
+    remove_whole(clones() / uid)
+
+
+def remove_whole(directory: Path) -> None:
+    """Remove a directory with everything in it; nothing there is no error.
 
     What an agent made unreadable for its own account is opened first; nothing is followed.
     """
-    place = clones() / uid
-    if not place.is_dir() or place.is_symlink():
+    if not directory.is_dir() or directory.is_symlink():
         return
-    shutil.rmtree(place, ignore_errors=True)
-    if place.exists():
-        _open_up(place)
-        shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
+    if directory.exists():
+        _open_up(directory)
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def size_of(place: Path) -> int:

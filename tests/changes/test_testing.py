@@ -11,6 +11,7 @@ import pytest
 
 from changes import attempts, deciding, fresh, gate, testing, testing_later
 from changes.models import TestRun
+from changes.place import remove_whole
 from runs import clock, lease
 from runs.agents.command import Ending
 from runs.models import Run
@@ -171,7 +172,7 @@ def test_what_tests_left_without_rights_is_removed_by_an_ordinary_account_too():
         for path in (deep, deep.parent):
             path.chmod(0)
 
-        fresh._remove(ground)
+        remove_whole(ground)
 
         assert [path.name for path in outside.iterdir()] == ["kept"]
 

@@ -266,7 +266,6 @@ def test_the_tests_of_a_killed_process_are_no_answer_and_leave_nothing(project: 
         os.waitpid(pid, 0)
 
     done = reconcile()
-    testing_later.look()
 
     row = TestRun.objects.get()
     assert (row.outcome, row.exit_code) == ("not_run", None), (done, row.reason)
