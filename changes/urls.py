@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from changes.views import files, gate, listing, skills
+from changes.views import files, gate, listing, skills, start
 
 urlpatterns = [
     path("changes/", listing.listed, name="changes"),
+    path("changes/new", start.new, name="change-new"),
+    path("changes/start", start.start, name="change-start"),
     path("changes/skills/", skills.listed, name="skills"),
     path("changes/skills/<int:pk>/decide", skills.decide, name="skill-decide"),
     path("changes/batch/<slug:uid>/", listing.batch, name="change-batch"),

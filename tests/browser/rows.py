@@ -15,12 +15,13 @@ from runs import four_eyes as people
 from runs.models import Decision, Run, RunEvent
 from sanduk_site import links, roles
 from sanduk_site.sessions import FRESH_KEY
-from tests.browser import scene, story
+from tests.browser import changes_scene, scene, story
 from tests.browser.going import PASSWORD
 from tests.factories import make_assistant, make_run, make_wakeup
 
 number = 0
 scene_of, story_of = scene.show, story.tell
+changes_of, change_state_of = changes_scene.show, changes_scene.state_of
 
 
 def person(name: str, *given: str) -> None:

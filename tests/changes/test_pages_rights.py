@@ -19,6 +19,8 @@ OURS = "changes.views"
 # name of the page: its arguments, which roles, and the method it answers
 PAGES = {
     "changes": ((), ALL, "GET"),
+    "change-new": ((), OPERATE, "GET"),
+    "change-start": ((), OPERATE, "POST"),
     "skills": ((), ALL, "GET"),
     "skill-decide": (("skill",), APPROVE, "POST"),
     "change-batch": (("batch",), ALL, "GET"),

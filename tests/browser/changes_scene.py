@@ -1,0 +1,161 @@
+"""A repository of a small program with changes to it that wait, for pages in a browser."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+
+from changes import artifacts, attempts, bundle, rules, skills
+from changes.models import Change, TestRun
+from changes.results import Results
+from changes.tree import Refused, Result
+from runs import clock
+from tests.changes.rows import LEASE_S, OWNER, Project, make_change, run_git
+from tests.changes.trees import tree_of
+from tests.factories import make_run
+
+BEFORE = '''"""What the shop sends out."""
+
+from shop.money import Money
+
+LIMIT = 20
+
+
+def total(lines: list[Money]) -> Money:
+    """All lines together."""
+    found = Money(0)
+    for line in lines:
+        found = found + line
+    return found
+
+
+def export(lines: list[Money], to: str) -> str:
+    text = "\\n".join(str(line) for line in lines)
+    return f"to {to}\\n{text}"
+'''
+AFTER = '''"""What the shop sends out."""
+
+import datetime as dt
+
+from shop.money import Money
+
+LIMIT = 50  # orders of one day
+
+
+def total(lines: list[Money]) -> Money:
+    """All lines together; an empty list is nothing."""
+    return sum(lines, Money(0))
+
+
+def export(lines: list[Money], to: str, at: dt.datetime) -> str:
+    """The letter, with the zone of its date."""
+    if not lines:
+        return f"to {to}: nothing to send"
+    text = "\\n".join(str(line) for line in lines)
+    return f"to {to}, {at.isoformat()}\\n{text}"
+'''
+TESTED = """from shop.export import export, total
+
+
+def test_an_empty_list_is_no_error():
+    assert export([], "anna") == "to anna: nothing to send"
+"""
+SKILL = "---\nname: run-the-tests\ndescription: how the tests of the shop are run\n---\n" + (
+    "Run `make test`. The tests of the export need TZ=UTC.\n"
+)
+BASE = {
+    "README.md": "# Shop\n\nSends letters.\n", "shop/export.py": BEFORE, "shop/old.py": "x = 1\n",
+    ".gitignore": "dist/\n",
+}  # fmt: skip
+
+
+class Shop(Project):
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        for name, text in BASE.items():
+            (self.path / name).parent.mkdir(exist_ok=True)
+            (self.path / name).write_text(text)
+        run_git(self.path, "add", "-A")
+        run_git(self.path, "commit", "-q", "-m", "a shop")
+        self.base = run_git(self.path, "rev-parse", "HEAD")
+
+    def comes(
+        self, files: dict[str, Any], task: str, gone: tuple[str, ...] = (), **fields: Any
+    ) -> Change:
+        """A change as it comes back from an agent."""
+        run = make_run(
+            state="ended", outcome="succeeded", agent="claude", model="claude-sonnet",
+            started_at=clock.now(), ended_at=clock.now(), spent_usd=0.183, task=task,
+        )  # fmt: skip
+        change = make_change(
+            self.repository, task=task, agent="claude", model="claude-sonnet", run=run,
+            requested_by=get_user_model().objects.first(), **fields,
+        )  # fmt: skip
+        assert Change.objects.claim(change.pk, OWNER, LEASE_S)
+        provided = bundle.provide(self.path, self.base, directory=self.path.parent)
+        self.store.take(provided.bundle, provided.base_commit, provided.shallow)
+        kept = {name: text for name, text in BASE.items() if name not in gone}
+        tree = tree_of(self.store, {**kept, **files})
+        refused = (Refused(b"sub/.git/config", "which is git's own directory"),)
+        result = Result(tree, (), refused, (), 0, 0)
+        said = Results(summary="The export names the zone of its date, and takes an empty list.")
+        attempts.write(change, OWNER, self.base, result, task=task, run=run, results=said)
+        change.refresh_from_db()
+        return change
+
+
+def a_shop() -> Shop:
+    place: Path = settings.SANDUK_HOME.parent / f"shop-{secrets.token_hex(3)}"
+    place.mkdir()
+    return Shop(place / "shop")
+
+
+def show(text: str = "") -> dict[str, str]:
+    """Put it in. Returns the paths of the pages, by what they are.
+
+    Args:
+        text: stands wherever an agent, or whoever asked, could write it.
+    """
+    shop = a_shop()
+    batch = secrets.token_hex(6)
+    files = {
+        "shop/export.py": AFTER, "tests/test_export.py": TESTED, "logo.bin": bytes(range(256)),
+        ".github/workflows/check.yml": "on: push\njobs: {}\n",
+        "shop/hidden.py": f"limit = 1  # \u202eelbisivni\u202c\nname = '{text[:400]}'\n",
+    }  # fmt: skip
+    task = text or "Let the export name the zone of its date, and take an empty list."
+    change = shop.comes(files, task, gone=("shop/old.py",), batch=batch)
+    other = shop.comes(
+        {"shop/export.py": BEFORE.replace("20", "30")}, "Raise the limit", batch=batch
+    )
+    rules.file_of(shop.repository.uid).write_text('test_command = "make test"\n')
+    row = TestRun.objects.create(
+        attempt=change.attempt, digest=change.attempt.digest, command="make test"
+    )
+    output = f"FAILED tests/test_export.py::test_zone - AssertionError\n1 failed, 11 passed\n{text}"
+    TestRun.objects.finish(
+        row.pk, "failed", exit_code=1, output=output, output_bytes=len(output.encode())
+    )
+    skills.propose(change.attempt, [skills.Proposal("run-the-tests", text[:400], SKILL + text)])
+    no = artifacts.Taken(f"{text[:80]}.exe", b"", "it is a program")
+    artifacts.keep(change.attempt, (artifacts.Taken("coverage.html", b"<p>91 %"), no))
+    make_change(shop.repository, task="Still to be made", batch=batch)
+    return {
+        "changes": "/changes/",
+        "change": f"/changes/{change.uid}/",
+        "change, split": f"/changes/{change.uid}/?view=split",
+        "change, another": f"/changes/{other.uid}/",
+        "change, one file": f"/changes/{change.uid}/1/file/3?lines=all",
+        "batch": f"/changes/batch/{batch}/",
+        "skills": "/changes/skills/",
+        "home": "/",
+    }
+
+
+def state_of(uid: str) -> list[str]:
+    """Of a change: its state, who decided, and why."""
+    return list(Change.objects.values_list("state", "decided_by", "reason").get(uid=uid))
