@@ -14,7 +14,16 @@ from typing import Any
 
 from relay import Provider
 from runs.agents.base import Agent, Launch, Reader, Request, Result, Tally, Trace
-from runs.agents.evidence import ANSWER_CHARS, clean, count, mapping, sentence, shown, text_of
+from runs.agents.evidence import (
+    ANSWER_CHARS,
+    clean,
+    count,
+    mapping,
+    returned,
+    sentence,
+    shown,
+    text_of,
+)
 
 _WRAPPED = "[API Error: "
 
@@ -107,7 +116,7 @@ class GeminiReader(Reader):
     def _tool_result(self, record: dict[str, Any]) -> list[Trace]:
         name = self._tools.pop(text_of(record.get("tool_id"), 200), "") or "tool"
         if record.get("status") != "error":
-            return []
+            return returned(name, record.get("output"))
         why = sentence(record.get("error") or record.get("output"))
         return [Trace("problem", f"{name} failed", why)]
 

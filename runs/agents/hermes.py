@@ -20,6 +20,7 @@ from runs.agents.evidence import (
     dollars,
     mapping,
     mappings,
+    returned,
     sentence,
     shown,
     text_of,
@@ -136,7 +137,7 @@ def _tool_result(record: dict[str, Any]) -> list[Trace]:
     name = text_of(record.get("tool"), 200) or "tool"
     code, why = count(record.get("exit_code")), record.get("error")
     if not code and not why:
-        return []
+        return returned(name, record.get("output"))
     how = f"{name} ended with exit code {code}" if code else f"{name} failed"
     return [Trace("problem", how, sentence(why) if why else shown(record.get("output")))]
 

@@ -16,6 +16,7 @@ from runs.agents.evidence import (
     count,
     names_rate_limit,
     outcome_error,
+    returned,
     shown,
     text_of,
 )
@@ -79,8 +80,11 @@ class MinimaReader(Reader):
             return [Trace("text", text)] if text else ()
         elif kind == "tool_call":
             return [Trace("tool", _name(record), _rest(record, _CALL_KEYS))]
-        elif kind == "tool_result" and not record.get("ok"):
-            return [Trace("problem", f"{_name(record)} failed", _rest(record, _RESULT_KEYS))]
+        elif kind == "tool_result":
+            output = _rest(record, _RESULT_KEYS)
+            if record.get("ok"):
+                return returned(_name(record), output)
+            return [Trace("problem", f"{_name(record)} failed", output)]
         elif kind == "retry":
             attempt = count(record.get("attempt"))
             return [Trace("problem", f"retrying, attempt {'?' if attempt is None else attempt}")]

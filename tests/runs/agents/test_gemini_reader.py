@@ -57,6 +57,7 @@ def test_a_good_run_is_traced_and_told():
         Trace("note", "model some-model"),
         Trace("text", "I count."),
         Trace("tool", "run_shell_command", '{"command": "ls"}'),
+        Trace("note", "run_shell_command gave back", "a"),
         Trace("text", "There is one."),
     ]
     assert ended == Result(

@@ -55,6 +55,7 @@ def test_a_good_run_is_traced_and_told():
     assert lines == [
         Trace("text", "I count."),
         Trace("tool", "terminal", '{"command": "ls"}'),
+        Trace("note", "terminal gave back", "a"),
         Trace("text", "There is one."),
     ]
     assert ended == Result(

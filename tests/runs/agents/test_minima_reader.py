@@ -33,6 +33,7 @@ def test_a_good_run_is_traced_and_told():
     assert lines == [
         Trace("text", "I look first."),
         Trace("tool", "shell", '{"input": {"command": "wc -l *"}}'),
+        Trace("note", "shell gave back", '{"output": "3"}'),
         Trace("text", "Counted three."),
     ]
     assert ended == Result(
