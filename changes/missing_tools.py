@@ -15,6 +15,10 @@ _SAID = (
     re.compile(rf"^make(?:\[\d+\])?: {_NAME}: No such file or directory$", re.M),
     re.compile(rf"^(?:/usr/bin/)?env: [‘'\"]?{_NAME}[’'\"]?: No such file or directory$", re.M),
 )
+# `python3 -m pytest` exits with 1
+_NO_MODULE = re.compile(
+    r"^(?:[^\s:]{0,200}/)?python[0-9.]*: No module named ([A-Za-z0-9_.]{1,80})$", re.M
+)
 _OF_MAKE = re.compile(r"^make(?:\[\d+\])?: \*\*\* .* Error 127$", re.M)
 
 
@@ -25,9 +29,12 @@ def named(command: str, exit_code: int | None, printed: str, rules_file: Path) -
         printed: the end of what the command printed.
         rules_file: where the operator names kits and set-up commands.
     """
-    if exit_code != NOT_FOUND and not _OF_MAKE.search(printed):
+    said: tuple[re.Pattern[str], ...] = (_NO_MODULE,)
+    if exit_code == NOT_FOUND or _OF_MAKE.search(printed):
+        said = (*_SAID, _NO_MODULE)
+    elif not exit_code or not _NO_MODULE.search(printed):
         return ""
-    found = [match for pattern in _SAID for match in pattern.finditer(printed)]
+    found = [match for pattern in said for match in pattern.finditer(printed)]
     last = max(found, key=lambda match: match.start(), default=None)
     tool = last[1] if last is not None else (command.split() or ["?"])[0][:80]
     name = tool.rpartition("/")[2] or tool

@@ -22,6 +22,8 @@ RULES = Path("/srv/state/repos/project-0123abcd.toml")
         ("make", 2, "/bin/sh: 1: npm: not found\nmake[1]: *** [Makefile:9: x] Error 127\n", "npm"),
         ("./x", 127, "env: 'python9': No such file or directory\n", "python9"),
         ("./x", 127, "/usr/bin/env: ‘node’: No such file or directory\n", "node"),
+        ("python3 -m pytest", 1, "/usr/bin/python3: No module named pytest\n", "pytest"),
+        ("make", 2, "python3.13: No module named tox\nmake: *** [Makefile:2: x] Error 1\n", "tox"),
         ("a; b", 127, "sh: a: not found\nmore\nsh: b: not found\n", "b"),
         ("quiet-tool x", 127, "", "quiet-tool"),
         ("good", 127, "sh: \x1b[2Jevil: not found\n", "good"),
@@ -41,6 +43,8 @@ def test_it_is_found_in_what_was_printed(command, code, printed, tool):
         (0, ""),
         (2, "make: *** [Makefile:2: test] Error 1\n"),
         (1, "the page was not found\n"),
+        (0, "/usr/bin/python3: No module named pytest\n"),
+        (1, "ModuleNotFoundError: No module named 'app'\n"),
         (None, "sh: x: not found"),
     ],
 )
