@@ -175,7 +175,12 @@ class Attempting:
         except budgets.Exhausted as exc:
             raise Over(str(exc)) from None
         plan = make_plan(msgspec.structs.replace(order, budget_usd=budget), ground=ground)
-        run = start_here(plan, requested_by=change.requested_by, requested_as=change.requested_as)
+        run = start_here(
+            plan,
+            trigger=Run.Trigger.CHANGE,
+            requested_by=change.requested_by,
+            requested_as=change.requested_as,
+        )
         if os.environ.get("Q_CLUSTER_NAME"):  # it takes the place of a run a worker was asked for
             Run.objects.filter(pk=run.pk).update(rung_at=clock.now())
         Change.objects.filter(pk=change.pk).update(run=run)

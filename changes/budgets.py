@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db.models import F, Sum
+from django.db.models import F, Q, Sum
 from django.db.models.functions import Greatest
 
 from changes.models import Batch, Change
@@ -34,7 +34,8 @@ def reserve(change: Change, order: Order) -> float | None:
             f"${taken:.2f} of the ${batch.total_budget_usd:.2f} for the batch are spent or set "
             "aside"
         )
-    waiting = ours.filter(state=Change.State.QUEUED).exclude(pk=change.pk).count()
+    to_come = Q(state=Change.State.QUEUED) | Q(state=Change.State.RUNNING, run=None)
+    waiting = ours.filter(to_come).exclude(pk=change.pk).count()
     wanted = left / (waiting + 1) if order.budget_usd is None else min(order.budget_usd, left)
     ours.filter(pk=change.pk).update(reserved_usd=F("reserved_usd") + wanted)
     return wanted

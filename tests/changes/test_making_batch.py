@@ -29,6 +29,10 @@ def claimed(change: Change) -> bool:
     return batching.claim(change, OWNER)
 
 
+def begun(change: Change) -> None:
+    Change.objects.filter(pk=change.pk).update(run=make_run())
+
+
 def ended(change: Change, *, spent: float, budget: float | None, unsure: bool = False) -> Run:
     run = make_run(state="ended", outcome="succeeded", exit_code=0)
     facts = {"spent_usd": spent, "spent_is_lower_bound": unsure, "order": {"budget_usd": budget}}
@@ -53,9 +57,11 @@ def test_what_is_left_is_shared_among_those_that_wait_and_comes_back_when_not_sp
     first, second, third = batch.changes_of(made)
 
     assert claimed(first)
+    assert claimed(second)  # it has set nothing aside yet
     assert budgets.reserve(first, ORDER) == 3.0
-    assert claimed(second)
+    begun(first)
     assert budgets.reserve(second, ORDER) == 3.0
+    begun(second)
     ended(first, spent=1.0, budget=3.0)
     assert claimed(third)
     assert budgets.reserve(third, ORDER) == 5.0

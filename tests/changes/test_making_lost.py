@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import os
+from pathlib import Path
 
 import pytest
 
@@ -239,14 +241,50 @@ def test_nothing_goes_where_nothing_could_be_listed(project, monkeypatch):
     assert (place.clones() / lost.uid).exists()
 
 
-def test_a_clone_that_an_agent_closed_for_its_own_account_is_removed(tmp_path, settings):
+@pytest.fixture
+def clone(tmp_path, settings) -> Path:
     settings.SANDUK_HOME = tmp_path
-    closed = place.clones() / "0123456789ab" / "work" / "a" / "b"
+    work = place.clones() / "0123456789ab" / "work"
+    work.mkdir(parents=True)
+    return work
+
+
+def test_a_clone_that_an_agent_closed_for_its_own_account_is_removed(clone):
+    closed = clone / "a" / "b"
     closed.mkdir(parents=True)
     (closed / "file").write_text("x")
-    for directory in (closed, closed.parent):
+    for directory in (closed, closed.parent, clone):
         directory.chmod(0)
 
     place.remove("0123456789ab")
+
+    assert list(place.clones().iterdir()) == []
+
+
+def test_a_clone_deeper_than_any_path_is_removed_and_no_link_is_followed(clone, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    descriptor = os.open(clone, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("deep", dir_fd=descriptor)
+        deeper = os.open("deep", os.O_RDONLY, dir_fd=descriptor)
+        os.symlink(outside, "link", dir_fd=deeper)
+        os.close(descriptor)
+        descriptor = deeper
+    os.close(descriptor)
+    assert place.size_of(clone) > 0
+
+    place.remove("0123456789ab")
+
+    assert list(place.clones().iterdir()) == []
+    assert (outside / "kept").exists()
+
+
+def test_a_place_is_gone_however_its_block_ends(tmp_path, settings):
+    settings.SANDUK_HOME = tmp_path
+    with contextlib.suppress(KeyboardInterrupt), place.made("0123456789ab") as directory:
+        (directory / "file").write_text("x")
+        raise KeyboardInterrupt
 
     assert list(place.clones().iterdir()) == []

@@ -128,8 +128,8 @@ def _main(what: str, words: list[str]) -> None:
 
     django.setup()
     _killed_at(os.environ.get("KILL_AT", ""))
-    from changes import asking, batch, deciding, gate, handover, making, pending
-    from changes.models import Change
+    from changes import asking, batch, deciding, gate, handover, making, pending, skills
+    from changes.models import Change, Skill
     from runs.console import Terminal
     from runs.home import prepare
     from runs.order import Order
@@ -170,6 +170,8 @@ def _main(what: str, words: list[str]) -> None:
         said = told(deciding.accept(words[0], person, yes))
     elif what == "give":
         said = {"given": handover.give(words[0])}
+    elif what == "give-revision":
+        said = {"given": handover.give_revision(words[0], person, words[1])}
     elif what == "cancel":
         said = {"said": handover.cancel(words[0], "ben")}
     elif what == "reconcile":
@@ -182,6 +184,9 @@ def _main(what: str, words: list[str]) -> None:
             **facts,
         )  # fmt: skip
         said = {"changes": [told(each) for each in batch.run(made)]}
+    elif what == "approve-skills":
+        approved = [skills.approve(each.pk, person).name for each in Skill.objects.all()]
+        said = {"approved": approved}
     elif what == "conflicts":
         found = {
             change.uid: {
