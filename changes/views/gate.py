@@ -140,21 +140,36 @@ def _revised(request: HttpRequest, it: Change, person: Person, reason: str) -> s
 
 
 def _accepted(request: HttpRequest, it: Change, person: Person, digest: str, reason: str) -> str:
+    no_test = "no_test" in request.POST
+    _check_words(it, person, reason, no_test=no_test)
     words = gate.Accepting(
-        committer=_committer(request.user), expect=digest, reason=reason,
-        no_test="no_test" in request.POST,
-    )  # fmt: skip
-    try:
-        standing = gate.accept(it.uid, person, words)
-    except gate.TestsNeeded:
-        raise Refusal(
-            "the tests were not run on exactly this content: run them first, or tick "
-            "that you accept without them and say why"
-        ) from None
+        committer=_committer(request.user), expect=digest, reason=reason, no_test=no_test
+    )
+    standing = gate.accept(it.uid, person, words)
     if standing.change.state == Change.State.LANDING:
         return _landed(gate.land(it.uid))
     more = standing.missing
     return f"Your yes is kept. {more} more {'people are' if more > 1 else 'person is'} needed."
+
+
+def _check_words(it: Change, person: Person, reason: str, *, no_test: bool) -> None:
+    """What the gate would refuse in a terminal's words is refused in the page's."""
+    if it.state != Change.State.REVIEW or it.attempt is None:
+        return
+    said = reviewing.verdicts(it, it.attempt, person)
+    if said.needs_no_test and not no_test:
+        what = {"missing": "were not run", "running": "still run"}.get(said.tests, "are not green")
+        raise Refusal(
+            f"the tests {what} on exactly this content; accepting without them is a box to tick, "
+            "and needs a reason"
+        )
+    if said.needs_no_test and not reason:
+        raise Refusal("accepting without the tests needs a reason, which is kept")
+    flags = list(RiskFlag.objects.filter(attempt=it.attempt, category="secret"))
+    if not reason and reviewing.needs_reason(it.attempt, flags):
+        raise Refusal(
+            "letting a possible secret, or what could not be checked, pass needs a reason"
+        )
 
 
 def _landed(it: Change) -> str:

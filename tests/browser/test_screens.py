@@ -33,7 +33,7 @@ def morning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoingSite]:
 @pytest.fixture(scope="module")
 def pages(morning: GoingSite) -> dict[str, str]:
     found: dict[str, str] = morning.rows.one("story_of")
-    return found
+    return found | {"change": morning.rows.one("changes_of", "")["change"]}
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,8 @@ def pages(morning: GoingSite) -> dict[str, str]:
         ("gate", {}, "gate"),
         ("gate", {"size": PHONE, "scheme": "dark"}, "gate-phone-dark"),
         ("run-live", {}, "run-live"),
+        ("change", {}, "change"),
+        ("change", {"size": PHONE, "scheme": "dark"}, "change-phone-dark"),
     ],
 )
 def test_a_page_has_its_picture(
@@ -59,5 +61,7 @@ def test_a_page_has_its_picture(
     if page == "run-live":
         expect(shown.locator("[data-state]")).to_have_text("Live")
 
+    if page == "change":
+        shown.locator("#f3").evaluate("file => file.scrollIntoView()")
     SCREENS.mkdir(exist_ok=True)
     shown.screenshot(path=SCREENS / f"{name}.png")

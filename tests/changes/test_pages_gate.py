@@ -126,7 +126,7 @@ def test_tests_that_are_not_green_stand_in_the_way_and_going_without_is_kept(cli
     change = project.change()
     assert "not run on exactly this" in text_of(look(client, change))
 
-    assert "not run on exactly this content" in said(decide(client, change, "accept"))
+    assert "were not run on exactly this content" in said(decide(client, change, "accept"))
     assert "reason" in said(decide(client, change, "accept", no_test="1"))
     assert change.state == "review"
 
@@ -233,8 +233,11 @@ def test_a_flag_stands_at_its_line_and_leads_there(client, project):
     assert page.index("sk-grave") < page.index('id="f1"')
     assert '<tr class="sk-flagged">' in page
     assert "Reason: needed to accept" in page
-    decide(client, change, "accept")
+    answer = decide(client, change, "accept")
     assert state(change) == "review"
+    assert "possible secret" in said(answer)
+    decide(client, change, "accept", reason="a dummy")
+    assert state(change) == "accepted"
 
 
 def test_what_gets_in_its_way_is_named_with_the_paths(client, project):
