@@ -218,6 +218,26 @@ def test_rules_that_cannot_be_read_start_nothing(sanduk, project: Project):
     assert not Change.objects.exists()
 
 
+# -- shell ----------------------------------------------------------------------------------------
+def test_a_persons_own_session_goes_to_the_same_gate(sanduk, project: Project, monkeypatch):
+    def session(uid: str, tell: Any = None) -> Change:
+        change = Change.objects.get(uid=uid)
+        assert Change.objects.claim(change.pk, OWNER, 30.0)
+        project.attempt(change, {"by_hand.txt": "hi\n"})
+        return Change.objects.select_related("repository", "attempt", "run").get(uid=uid)
+
+    monkeypatch.setattr("changes.making.session", session)
+
+    said = sanduk("shell", "--repo", str(project.path), "--agent", "pi", "--no-network", "-q")
+
+    [change] = Change.objects.all()
+    assert said.code == 0
+    assert said.out.startswith(f"change {change.uid} is in review: 1 file")
+    assert (change.kind, change.task) == ("shell", "a session at a terminal")
+    assert change.order["shell"] in ("tty", "pipe")
+    assert (change.order["no_network"], change.order["timeout_s"]) == (True, 12 * 3600)
+
+
 # -- batch ----------------------------------------------------------------------------------------
 def test_the_tasks_of_a_batch_come_from_flags_and_from_a_file(
     sanduk, project, monkeypatch, tmp_path: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 # name: the module here, its class, one line of help
 ACTIONS: dict[str, tuple[str, str, str]] = {
     "run": ("making", "Run", "give an agent a task on a repository"),
+    "shell": ("session", "Shell", "work in the box yourself, on a throwaway clone"),
     "batch": ("making", "Batch", "give several tasks on one repository to agents"),
     "list": ("listing", "List", "the changes there are, newest first"),
     "show": ("reading", "Show", "one: flags, conflicts, tests, skills, files; --patch"),

@@ -47,7 +47,7 @@ class Run(ChangeCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        _add_place(parser)
+        add_place(parser)
         parser.add_argument("--task", metavar="TEXT", help="what the agent should do")
         _add_task_file(parser)
         add_attempt_flags(parser)
@@ -132,7 +132,7 @@ class Batch(ChangeCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        _add_place(parser)
+        add_place(parser)
         parser.add_argument(
             "--task", action="append", default=[], metavar="TEXT", help="a task; repeatable"
         )
@@ -191,7 +191,7 @@ class Batch(ChangeCommand):
         return 0 if all(each.state in (State.REVIEW, State.UNCHANGED) for each in done) else 1
 
 
-def _add_place(parser: CommandParser) -> None:
+def add_place(parser: CommandParser) -> None:
     add_repository(parser, needed=True, what="a directory in the repository")
     parser.add_argument(
         "--base", default="", metavar="REF", help="the branch, tag or commit to work on (HEAD)"
