@@ -58,6 +58,8 @@ SUMMARIES = {
     "reject": "keep items of the outbox in, for ever",
     "deliver": "bring what was approved to its destinations now",
     "destination": "the places that approved items go to",
+    "login": "use a site elsewhere from this terminal: outbox, approve, reject, tell, inbox",
+    "logout": "use it no more",
     "audit": "what people and rules did; whether the record of it still stands",
     "share": "whose an assistant is, and what others may do with it",
     "key": "a person's own keys, and the assistants they are lent to",

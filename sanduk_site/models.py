@@ -1,4 +1,4 @@
-"""What the site itself keeps: one-time links, and who is signed in from where."""
+"""What the site itself keeps: one-time links, who is signed in from where, and terminals."""
 
 from __future__ import annotations
 
@@ -54,3 +54,36 @@ class LoginSession(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} since {self.began_at:%Y-%m-%d %H:%M}"
+
+
+class TerminalTokenQuerySet(models.QuerySet["TerminalToken"]):
+    def open(self) -> TerminalTokenQuerySet:
+        return self.filter(ended_at=None, expires_at__gt=clock.now())
+
+
+class TerminalToken(models.Model):
+    """What lets one person's terminal in elsewhere, instead of a password; only its hash is kept.
+
+    It adds nothing to what they may do: their roles are asked each time, as on the pages.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="terminal_tokens"
+    )
+    name = models.CharField(max_length=80)  # of the terminal, for its owner to recognise
+    token_sha256 = models.CharField(max_length=64, unique=True)
+    may_decide = models.BooleanField(default=False)  # approve and reject, where their roles do
+    created_at = models.DateTimeField(default=clock.now)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+    address = models.GenericIPAddressField(null=True, blank=True)  # from where, then
+    ended_at = models.DateTimeField(null=True, blank=True)
+    ended_by = models.CharField(max_length=150, blank=True)
+
+    objects = TerminalTokenQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-created_at", "-pk"]
+
+    def __str__(self) -> str:
+        return f"token {self.pk}"

@@ -13,7 +13,7 @@ from runs import audit, clock
 from runs.models import TerminalAccount
 from runs.refusal import Refusal
 from sanduk_site import links, roles
-from sanduk_site.models import LoginSession, OneTimeLink
+from sanduk_site.models import LoginSession, OneTimeLink, TerminalToken
 
 
 def named(name: str) -> Any:
@@ -73,6 +73,9 @@ def shut_out(user: Any) -> bool:
             return False
         roles.check_one_is_left(name)
         LoginSession.objects.filter(user=user, ended_at=None).update(
+            ended_at=clock.now(), ended_by=audit.account()[:150]
+        )
+        TerminalToken.objects.open().filter(user=user).update(
             ended_at=clock.now(), ended_by=audit.account()[:150]
         )
         OneTimeLink.objects.open().filter(user=user).update(expires_at=clock.now())

@@ -15,8 +15,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from runs import audit, clock
 from runs.pages import for_those_who_may, page
+from runs.refusal import Refusal
+from runs.visible import visible
 from sanduk_site import sessions as signed_in
-from sanduk_site.models import LoginSession
+from sanduk_site import terminal_tokens
+from sanduk_site.models import LoginSession, TerminalToken
+from sanduk_site.sudo import fresh_login_required
 
 SHOWN = 200
 
@@ -30,6 +34,14 @@ def _open(user: Any) -> QuerySet[LoginSession]:
     return found.filter(user=user)
 
 
+def _terminals(user: Any) -> QuerySet[TerminalToken]:
+    """The terminals this person may see let in: their own, or everybody's."""
+    found = TerminalToken.objects.open().select_related("user")
+    if user.has_perm("sanduk_site.view_loginsession"):
+        return found
+    return found.filter(user=user)
+
+
 @require_safe
 @for_those_who_may()
 def sessions(request: HttpRequest) -> HttpResponse:
@@ -37,6 +49,9 @@ def sessions(request: HttpRequest) -> HttpResponse:
     context = {
         "sessions": _open(request.user)[:SHOWN],
         "this": request.session.get(signed_in.KEY),
+        "terminals": _terminals(request.user)[:SHOWN],
+        "days": terminal_tokens.DAYS,
+        "days_max": terminal_tokens.DAYS_MAX,
         "may_end_all": request.user.has_perm("sanduk_site.end_loginsession"),
     }
     return page(request, "site/sessions.html", context, title="Signed in", section="")
@@ -53,4 +68,35 @@ def end(request: HttpRequest, pk: int) -> HttpResponse:
     if signed_in.end(found.pk, by=user.get_username()):
         audit.record("session.end", f"user:{found.user}"[:100], actor=user, session=found.pk)
         messages.success(request, "Signed out there.")
+    return redirect("sessions")
+
+
+@require_POST
+@for_those_who_may()
+@fresh_login_required
+def new_terminal(request: HttpRequest) -> HttpResponse:
+    """Let a terminal in: its token is on this page, and nowhere again."""
+    form, user = request.POST, request.user
+    name, days = form.get("name", ""), form.get("days", "")
+    try:
+        if not (days.isascii() and days.isdigit() and len(days) < 5):
+            raise Refusal("say for how many days it is let in")
+        token = terminal_tokens.new(user, name, days=int(days), may_decide="may_decide" in form)
+    except Refusal as exc:
+        messages.error(request, f"Not done: {visible(str(exc))}")
+        return redirect("sessions")
+    context = {"token": token, "name": name.strip(), "address": settings.SANDUK_BASE_URL}
+    return page(request, "site/terminal.html", context, title="A terminal is let in", section="")
+
+
+@require_POST
+@for_those_who_may()
+def end_terminal(request: HttpRequest, pk: int) -> HttpResponse:
+    """Let one terminal in no more."""
+    found = get_object_or_404(_terminals(request.user), pk=pk)
+    user: Any = request.user
+    if found.user != user and not user.has_perm("sanduk_site.end_loginsession"):
+        raise PermissionDenied
+    if terminal_tokens.end(found, actor=user):
+        messages.success(request, "That terminal is let in no more.")
     return redirect("sessions")

@@ -17,6 +17,7 @@ from sanduk_site import (
     session_pages,
     setup,
 )
+from sanduk_site.api_access import VERSION
 
 admin.autodiscover()
 # whoever may add a schedule of the queue's there may have any function called with any argument
@@ -52,6 +53,9 @@ urlpatterns = [
     path("keys", key_pages.listed, name="own-keys"),
     path("keys/keep", key_pages.keep, name="own-key"),
     path("notices", notice_pages.notices, name="notices"),
+    path(f"api/{VERSION}/", include("sanduk_site.api")),
+    path("sessions/terminals", session_pages.new_terminal, name="terminal-new"),
+    path("sessions/terminals/<int:pk>/end", session_pages.end_terminal, name="terminal-end"),
     path("sessions", session_pages.sessions, name="sessions"),
     path("sessions/<int:pk>/end", session_pages.end, name="session-end"),
 ]

@@ -9,17 +9,20 @@ from django.core.management.base import CommandParser
 from assistants import destinations, outbox, reminding
 from assistants import showing_items as showing
 from assistants.delivery import deliver_due
+from assistants.management import elsewhere
+from assistants.management.elsewhere import HereOrThere
 from assistants.models import Delivery, OutboxItem
 from assistants.named import one_assistant
 from runs.management.numbers import whole
-from runs.management.terminal import SandukCommand, add_json_flag
+from runs.management.terminal import add_json_flag
 from runs.refusal import Refusal
+from runs.site_login import Site
 from runs.visible import visible
 
 BODY_MAX = 2000  # characters in the list; `show` prints all of it
 
 
-class Command(SandukCommand):
+class Command(HereOrThere):
     help = (
         "List what assistants want to say, the newest last; `show ID` prints one whole, with its "
         "digest, findings, decisions and deliveries. --deliver gives each approved, undelivered "
@@ -46,8 +49,33 @@ class Command(SandukCommand):
             "--deliver", default="", metavar="CMD", help="give each to this shell command"
         )
         add_json_flag(parser)
+        super().add_arguments(parser)
 
-    def act(self, **options: Any) -> int:
+    def act_there(self, site: Site, **options: Any) -> int:
+        if options["deliver"]:
+            raise elsewhere.nothing_there("--deliver")
+        if options["action"]:
+            if options["item"] is None:
+                raise Refusal("outbox show needs the ID of an item; sanduk outbox lists them")
+            item = site.get("outbox", options["item"])
+            if options["json"]:
+                self.print_json(item)
+            else:
+                elsewhere.show(self, item)
+            return 0
+        asked = {name: options[name] for name in ("pending", "undelivered", "name")}
+        rows = site.get("outbox", **asked, limit=min(options["limit"], 1000))
+        if options["json"]:
+            self.print_json(rows)
+            return 0
+        if not rows:
+            self.say("no such items")
+        for each in rows:
+            self.print(elsewhere.heading(each))
+            self.print(visible(str(each["body"]).rstrip(), limit=BODY_MAX, lines=True))
+        return 0
+
+    def act_here(self, **options: Any) -> int:
         outbox.expire_due()
         if options["action"]:
             if options["item"] is None:

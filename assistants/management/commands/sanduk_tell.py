@@ -8,12 +8,15 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from assistants import mailbox
+from assistants.management.elsewhere import HereOrThere
 from assistants.named import one_assistant
-from runs.management.terminal import SandukCommand, add_json_flag
+from runs.management.terminal import add_json_flag
 from runs.refusal import Refusal
+from runs.site_login import Site
+from runs.visible import visible
 
 
-class Command(SandukCommand):
+class Command(HereOrThere):
     help = "Tell an assistant something. It reads it when it is woken next."
     examples = (
         'tell daily-report "leave the weekend out"',
@@ -32,16 +35,10 @@ class Command(SandukCommand):
             help="what tells this message from others: the same one twice arrives once",
         )
         add_json_flag(parser)
+        super().add_arguments(parser)
 
-    def act(self, **options: Any) -> int:
-        assistant = one_assistant(options["name"])
-        if "-" in options["text"] and len(options["text"]) > 1:
-            raise Refusal(
-                "- reads the message from standard input, and stands alone; quote the text"
-            )
-        text = " ".join(options["text"])
-        if options["text"] == ["-"]:
-            text = _standard_input()
+    def act_here(self, **options: Any) -> int:
+        assistant, text = one_assistant(options["name"]), _text(options["text"])
         message, arrived = mailbox.tell(assistant, text, source_id=options["source_id"])
         if options["json"]:
             self.print_json({"id": message.pk, "assistant": assistant.name, "new": arrived})
@@ -57,6 +54,27 @@ class Command(SandukCommand):
                 f"sanduk assistant enable {assistant.name}"
             )
         return 0
+
+    def act_there(self, site: Site, **options: Any) -> int:
+        given = {"text": _text(options["text"]), "source_id": options["source_id"]}
+        found = site.post("inbox", options["name"], **given)
+        if options["json"]:
+            self.print_json(found)
+            return 0
+        name, number = visible(str(found["assistant"]), limit=80), int(found["id"])
+        if found["new"]:
+            self.print(f"message {number} waits for {name}")
+        else:
+            self.print(f"message {number} had arrived already")
+        if found["disabled"]:
+            self.say(f"{name} is disabled, and reads nothing until it is enabled")
+        return 0
+
+
+def _text(words: list[str]) -> str:
+    if "-" in words and len(words) > 1:
+        raise Refusal("- reads the message from standard input, and stands alone; quote the text")
+    return _standard_input() if words == ["-"] else " ".join(words)
 
 
 def _standard_input() -> str:
