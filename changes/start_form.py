@@ -57,19 +57,8 @@ class ChangeForm(StartForm):
 
     def options(self) -> Options:
         """What a valid form asks for beside the task."""
-        said = self.cleaned_data
-        order = Order(
-            task=said["task"],
-            agent=said["agent"],
-            recipe=said["recipe"],
-            provider=said["provider"],
-            mode=said["mode"],
-            model=said["model"],
-            timeout_s=said["timeout"],
-            budget_usd=said["budget"],
-            report_instruction=False,
-        )
-        return Options(order=order, base=said["base"])
+        order = Order(report_instruction=False, **self.particulars())
+        return Options(order=order, base=self.cleaned_data["base"])
 
 
 def digest(path: str, options: Options) -> str:

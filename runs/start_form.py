@@ -106,18 +106,14 @@ class StartForm(forms.Form):
         said = self.cleaned_data
         workdir = work_roots.joined(said["place"], said["below"])
         work_roots.check(workdir)
-        return Order(
-            task=said["task"],
-            workdir=workdir,
-            within_roots=True,
-            agent=said["agent"],
-            recipe=said["recipe"],
-            provider=said["provider"],
-            mode=said["mode"],
-            model=said["model"],
-            timeout_s=said["timeout"],
-            budget_usd=said["budget"],
-        )
+        return Order(workdir=workdir, within_roots=True, **self.particulars())
+
+    def particulars(self) -> dict[str, Any]:
+        """What a valid form says of the order, but for where the agent works."""
+        said = self.cleaned_data
+        same = ("task", "agent", "recipe", "provider", "mode", "model")
+        limits = {"timeout_s": said["timeout"], "budget_usd": said["budget"]}
+        return {name: said[name] for name in same} | limits
 
 
 def filled_from(run: Run) -> tuple[dict[str, Any], list[str]]:
