@@ -198,12 +198,14 @@ def from_recipe(spec: str, kits: Sequence[str] = ()) -> tuple[recipes.Recipe, Im
         agent = get_agent(recipe.agent)
         instructions_file, skills_dir = agent.instructions_file, agent.skills_dir
     context = recipes.render(recipe, instructions_file=instructions_file, skills_dir=skills_dir)
+    ours = settings.SANDUK_HOME / "repos"  # kits of our own making are kept by their hash
+    loose = [kit for kit in recipe.kits if not kit.pinned and ours not in Path(kit.path).parents]
     image = Image(
         recipes.image_tag(context, {}),
         context,
         recipe.home,
         base=recipe.base,
-        kits=tuple(f"{kit.name}@{kit.sha256}" for kit in recipe.kits if not kit.pinned),
+        kits=tuple(f"{kit.name}@{kit.sha256}" for kit in loose),
         recipe_file=str(Path(spec).expanduser().absolute()) if is_path(spec) else "",
         doubts=tuple(unknown_agents.in_recipe(recipe)),
     )

@@ -93,6 +93,7 @@ def test_the_set_up_copies_the_lock_files_and_runs_last_as_root(locked):
         "/opt/project/requirements.lock",
         "/opt/project/web/package-lock.json",
     ]
+    assert image(locked).kits == ()  # nobody has to be told that nothing pins it
     script = files[f"steps/{locked.repository.uid}-set-up.sh"].content.decode()
     assert script.splitlines()[1:] == [
         "mkdir -p /opt/project",
