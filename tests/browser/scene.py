@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db.models import Model
 
-from assistants import outbox
+from assistants import briefs, outbox
 from assistants.config import Config
 from assistants.memory import after_wakeup, before_wakeup
 from assistants.models import Assistant, Delivery, Destination, InboxMessage, OutboxItem, Wakeup
@@ -40,6 +40,7 @@ def show(text: str, names: list[str]) -> dict[str, str]:
     make_schedule(assistant, next_at=clock.now() + dt.timedelta(hours=1))
     run = _run(text)
     wakeup = make_wakeup(assistant, state="running", run=run)
+    briefs.keep(assistant, f"Earlier.\n{text}", wakeup=wakeup)
     memory = _remember(assistant, wakeup, text, names)
     item = outbox.write(wakeup, text, config)
     late = _more(assistant, text)
@@ -57,6 +58,10 @@ def show(text: str, names: list[str]) -> dict[str, str]:
         "gate, decided": f"/outbox/{late.pk}/",
         "assistants": "/assistants/",
         "assistant": f"/assistants/{name}/",
+        "outbox, waiting": "/outbox/?risk=",
+        "assistant, brief": f"/assistants/{name}/brief",
+        "assistant, security": f"/assistants/{name}/security",
+        "run, allow a host": f"/runs/{run.uid}/allow/3",
         "memory": f"/memory/{memory}/",
         "spend": "/spend/?by=model",
         "spend, by provider": "/spend/?by=provider",
@@ -110,6 +115,10 @@ def _run(text: str) -> Run:
             run=run, sequence=sequence, host=text[:300], port=443, allowed=is_allowed,
             reason=text[:500], flag=text[:400], started_at=now,
         )  # fmt: skip
+    EgressAttempt.objects.create(
+        run=run, sequence=3, host="api.example", port=443, allowed=False,
+        flag="--allow-host api.example:443", started_at=now,
+    )  # fmt: skip
     return run
 
 
