@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from django.db import transaction
 
-from changes import attempts, base, rules
+from changes import attempts, base, repository_image, rules
 from changes.bundle import Provided
 from changes.git import GitError
 from changes.models import Change, Repository
@@ -76,18 +76,19 @@ def ask_each(
     batch: str = "",
 ) -> list[Change]:
     """As `ask`, for several tasks on one base: all of them are written down, or none is."""
-    plans = [planned(task, options.order) for task in tasks]
-    for plan in plans[:1]:
-        if plan.provider is not None:
-            keys.provider_key(plan.provider)  # a missing one is told before anything is made
+    for task in tasks:
+        plan = planned(task, options.order)
+    if plan.provider is not None:
+        keys.provider_key(plan.provider)  # a missing one is told before anything is made
     require_room()
     uids = [new_uid() for _ in tasks]
     repository, provided = _based(path, options, uids)
     try:
+        order = _in_its_image(options.order, repository, provided)
         with transaction.atomic():
             return [
-                _row(uid, repository, provided, options, plan, person, task, kind, batch)
-                for uid, plan, task in zip(uids, plans, tasks, strict=True)
+                _row(uid, repository, provided, options, planned(task, order), person, kind, batch)
+                for uid, task in zip(uids, tasks, strict=True)
             ]
     except BaseException:
         for uid in uids:
@@ -99,11 +100,30 @@ def planned(task: str, order: Order) -> Plan:
     """The order as the run of an attempt would have it. Raises Refusal when it is none."""
     if len(task) > TASK_MAX:
         raise Refusal(f"the task has {len(task):,} characters; at most {TASK_MAX:,} fit")
-    asked = msgspec.structs.replace(
+    with tempfile.TemporaryDirectory() as nowhere:
+        return make_plan(_as_asked(task, order), ground=Ground(Path(nowhere)))
+
+
+def _as_asked(task: str, order: Order) -> Order:
+    return msgspec.structs.replace(
         order, task=task, workdir="", report_instruction=False, keep=False
     )
-    with tempfile.TemporaryDirectory() as nowhere:
-        return make_plan(asked, ground=Ground(Path(nowhere)))
+
+
+def _in_its_image(order: Order, repository: Repository, provided: Provided) -> Order:
+    """The order in the repository's own image, as far as that can be told without building it.
+
+    Raises Refusal when it cannot be made.
+    """
+    said = rules.of(repository.uid)
+    if not (said.recipe or said.kits or said.set_up or said.lock_files):
+        return order
+    try:
+        store = attempts.store_of(repository, provided.base_commit)
+        store.take(provided.bundle, provided.base_commit, provided.shallow)
+        return repository_image.fitted(order, repository, said, provided.base_commit)
+    except GitError as exc:
+        raise HostRefusal(f"the store of {repository} cannot be used: {exc}") from None
 
 
 def _based(path: str, options: Options, uids: list[str]) -> tuple[Repository, Provided]:
@@ -132,23 +152,22 @@ def _row(
     options: Options,
     plan: Plan,
     person: Person,
-    task: str,
     kind: str,
     batch: str,
 ) -> Change:
-    order = plan.order.stored()
+    """Its order is as it was asked for: each attempt goes by the rules of its own time."""
     change: Change = Change.objects.create(
         uid=uid,
         repository=repository,
         kind=kind,
-        task=task,
+        task=plan.order.task,
         batch=batch,
         base_ref=options.base or provided.branch,
         base_commit=provided.base_commit,
         history=options.history,
         agent=plan.agent.name if ":" not in plan.order.agent else plan.order.agent,
         model=_model(plan),
-        order=order,
+        order=_as_asked(plan.order.task, options.order).stored(),
         requested_by=person.user,
         requested_as="" if person.user is not None else person.account,
     )

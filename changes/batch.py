@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from django.db import transaction
@@ -117,12 +115,7 @@ class _Making:
         self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, self._child)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -158,15 +151,7 @@ class _Making:
     def _start(self) -> None:
         while self._waiting and len(self._going) < self._batch.max_parallel:
             uid = self._waiting.pop(0)
-            with (base.directory_of(uid) / "executor.log").open("ab") as log:
-                self._going[uid] = subprocess.Popen(
-                    [sys.executable, "-m", "sanduk_site", "attempt", uid],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=log,
-                    start_new_session=True,
-                    env=os.environ,
-                )
+            self._going[uid] = handover.beside(uid)
 
     def _reap(self) -> None:
         ended = [uid for uid, process in self._going.items() if process.poll() is not None]

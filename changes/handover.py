@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 
 from django.db import transaction
 
@@ -15,6 +14,7 @@ from changes.models import Batch, Change
 from runs import handover, queue
 from runs.models import Run
 from runs.order import restored
+from runs.own_program import own_program
 from runs.refusal import Refusal
 from runs.verdicts import Person, check_reason
 
@@ -68,13 +68,15 @@ def give_revision(uid: str, person: Person, task: str) -> bool:
     return True
 
 
-def beside(uid: str) -> None:
-    """Make a queued change in a process of its own, which outlives this one."""
+def beside(uid: str) -> subprocess.Popen[bytes]:
+    """Make a queued change in a process of its own, which outlives this one.
+
+    What it says is in `executor.log` beside what is kept of the change.
+    """
     change = found(uid)
-    log = (base.directory_of(change.uid) / "executor.log").open("ab")
-    with log:
-        subprocess.Popen(
-            [sys.executable, "-m", "sanduk_site", "attempt", change.uid],
+    with (base.directory_of(change.uid) / "executor.log").open("ab") as log:
+        return subprocess.Popen(
+            own_program("attempt", change.uid),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=log,

@@ -49,12 +49,13 @@ def end(change: Change) -> bool:
     if change.run is not None and change.run.state != Run.State.ENDED:
         return False
     why = LOST if change.run is None else f"{LOST} (run {change.run.uid})"
+    # first: who is killed in between leaves it to the next look
+    place.remove_whole(place.clones() / change.uid)
     with transaction.atomic():
         if not Change.objects.end_lost(change, why):
             return False
         budgets.settle(change, change.run)
         audit.record_policy("change.lost", f"change:{change.uid}", why=why)
-    place.remove(change.uid)
     return True
 
 

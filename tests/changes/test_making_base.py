@@ -87,6 +87,21 @@ def test_no_repository_and_unreadable_rules_are_refused(project, settings, tmp_p
     assert kept(settings.SANDUK_HOME) == []
 
 
+def test_the_image_of_the_repository_is_checked_before_there_is_anything(project, settings):
+    project.rule('set_up = ["true"]\nlock_files = ["none.lock"]\n')
+    with pytest.raises(Refusal, match="is not in the base commit"):
+        ask(project)
+    project.rule('recipe = "claude"\n')
+    with pytest.raises(Refusal, match="recipe claude is for agent claude, not pi"):
+        ask(project)
+    assert not Change.objects.exists()
+    assert kept(settings.SANDUK_HOME) == []
+
+    change = ask(project, order={"agent": ""})
+
+    assert (change.agent, change.order["recipe"], change.order["agent"]) == ("claude", "", "")
+
+
 def test_several_tasks_share_one_bundle_and_all_are_there_or_none(project, settings):
     both = asking.ask_each(str(project.path), ["a", "b"], options=options(), person=ANNA)
     bundles = [base.of(change).bundle for change in both]

@@ -97,6 +97,28 @@ def test_a_revision_starts_from_the_work_before_and_a_failed_one_takes_nothing_a
     assert changing.clones() == []
 
 
+def test_a_skill_is_given_to_later_runs_once_it_was_approved(changing):
+    text = "---\\nname: house-style\\ndescription: how\\n---\\nSay hello.\\n"
+    look = "cat ~/.agents/skills/*/SKILL.md > seen; touch ~/.agents/mine; ls -A >> seen; true"
+    first = changing.make(
+        f"mkdir -p .sanduk/skills; printf '%b' '{text}' > .sanduk/skills/a.md; {look}"
+    )
+    assert first["files"] == 1, first
+    before = changing.make(look)
+    assert changing.do("approve-skills")["approved"] == ["house-style"]
+    after = changing.make(look)
+
+    for made in (before, after):
+        changing.do("accept", made["uid"], "")
+    seen = [changing.git("show", f"sanduk/{made['uid']}:seen") for made in (before, after)]
+    assert seen == [
+        ".git\nREADME.md\nseen\nsrc",
+        "---\nname: house-style\ndescription: how\n---\nSay hello.\n.git\nREADME.md\nseen\nsrc",
+    ]
+    task = changing.made.row["task"]
+    assert "~/.agents/skills/NAME/SKILL.md; read the ones that fit the task: house-style." in task
+
+
 def test_an_unknown_agent_makes_no_row_and_no_container(changing):
     process = changing.start("make", str(changing.path), "x", '{"agent": "nobody"}')
     _, err = process.communicate(timeout=60)
