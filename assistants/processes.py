@@ -6,9 +6,9 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 
 from assistants.models import Wakeup
+from runs.own_program import own_program
 
 
 class Processes:
@@ -23,7 +23,7 @@ class Processes:
     def start(self, wakeup: Wakeup) -> None:
         """Have one executed. The claim is the new process's own."""
         self._going[wakeup.pk] = subprocess.Popen(
-            [sys.executable, "-m", "sanduk_site", "wakeup", str(wakeup.pk)],
+            own_program("wakeup", str(wakeup.pk)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             start_new_session=True,

@@ -10,12 +10,12 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from runs import clock
+from runs.own_program import own_program
 from runs.queue import CONTROL, RUNS
 
 STOP_GRACE_S = 40.0  # for a run to be torn down, and for the cluster to end behind it
@@ -71,7 +71,7 @@ def started(name: str) -> ClusterProcess:
     if name != CONTROL:
         environment["Q_CLUSTER_NAME"] = name
     process = subprocess.Popen(
-        [sys.executable, "-m", "sanduk_site", "cluster", str(os.getpid()), name],
+        own_program("cluster", str(os.getpid()), name),
         stdin=subprocess.DEVNULL,
         start_new_session=True,
         env=environment,

@@ -8,11 +8,11 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 
 from assistants.worker import LOOK_S, Signals
 from runs import clock
+from runs.own_program import own_program
 from runs.refusal import Refusal
 from sanduk_site.web import GRACE_S
 
@@ -62,7 +62,7 @@ class SiteProcess:
         descriptor = self._listening.fileno()
         self._since = clock.monotonic()
         return subprocess.Popen(
-            [sys.executable, "-m", "sanduk_site", "web", str(descriptor), str(os.getpid())],
+            own_program("web", str(descriptor), str(os.getpid())),
             stdin=subprocess.DEVNULL,
             pass_fds=(descriptor,),
             start_new_session=True,  # a terminal's Ctrl-C is for the supervisor

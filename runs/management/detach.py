@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 from typing import Any
 
 import msgspec
@@ -13,6 +12,7 @@ import msgspec
 from runs import asking, handover
 from runs.installation import prepare_home, run_directory
 from runs.models.run import new_uid
+from runs.own_program import own_program
 from runs.plan import Plan
 
 WAIT_S = 30
@@ -40,7 +40,7 @@ def _executed_beside(plan: Plan, command: Any) -> int:
     log = (run_directory(uid) / "executor.log").open("ab")
     with log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "sanduk_site", "execute", uid],
+            own_program("execute", uid),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

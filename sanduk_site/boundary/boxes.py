@@ -8,13 +8,14 @@ import os
 import secrets
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
+
+from runs.own_program import own_program
 
 INSIDE = Path(__file__).with_name("inside")
 PROBER = "sanduk_site.boundary.prober:Prober"
@@ -107,7 +108,7 @@ def opened(
     words = ["shell", "--quiet", "--agent", PROBER, "--image", image, "--runtime", engine]
     words += ["--workdir", str(work), "--timeout", "15m", *flags]
     process = subprocess.Popen(
-        [sys.executable, "-m", "sanduk_site", *words],
+        own_program(*words),
         stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True,
         env={**os.environ, **env},
     )  # fmt: skip
