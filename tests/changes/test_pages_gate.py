@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from changes import handover
+from changes.git import GitError
 from changes.models import Change
 from runs.models import Decision
 from tests.changes.rows import make_change, run_git, state
@@ -119,6 +120,37 @@ def test_with_four_eyes_who_asked_sees_why_they_cannot_accept(client, project, a
     assert "somebody else must accept it" in text_of(look(client, change))
     decide(client, change, "accept")
     assert change.state == "review"
+
+
+def test_where_two_are_needed_the_first_yes_is_kept_and_said(client, project):
+    project.rule("approvals = 2\n")
+    change = project.change()
+    assert "1 more person is needed" in said(decide(client, change, "accept"))
+    assert change.state == "review"
+    page = text_of(look(client, change))
+    assert "You accepted it; 1 of 2 did." in page
+    assert 'value="accept"' not in page
+
+    client.force_login(somebody("ben", "approver"))
+    decide(client, change, "accept")
+    assert (change.state, change.decided_by) == ("accepted", "ada, ben")
+
+
+def test_one_that_git_could_not_land_now_is_finished_from_the_page(client, project, monkeypatch):
+    def fails(*words, **more):
+        raise GitError("no room")
+
+    change = project.change()
+    with monkeypatch.context() as broken:
+        broken.setattr("changes.landing.land", fails)
+        answer = decide(client, change, "accept")
+    assert answer.status_code == 409
+    assert "no room" in said(answer)
+    assert change.state == "landing"
+    assert 'value="land"' in text_of(answer)
+
+    decide(client, change, "land")
+    assert change.state == "accepted"
 
 
 def test_tests_that_are_not_green_stand_in_the_way_and_going_without_is_kept(client, project):
