@@ -15,7 +15,6 @@ from runs import handover, queue
 from runs.models import Run
 from runs.order import restored
 from runs.own_program import own_program
-from runs.own_program import own_program
 from runs.refusal import Refusal
 from runs.verdicts import Person, check_reason
 
