@@ -6,28 +6,27 @@ from collections.abc import Iterable
 from typing import Any
 
 from sanduk_site.boundary.probes import Finding
-from sanduk_site.boundary.suite import Tested
+from sanduk_site.boundary.suite import Suite, Tested
 
 
-def statement(
-    tested: Tested, findings: Iterable[Finding], certificate: dict[str, Any]
-) -> list[str]:
+def statement(made: Suite) -> list[str]:
     """Sentences, the verdict first, what is not claimed last."""
-    found = list(findings)
     return [
-        _verdict(found),
-        *_engine(tested),
-        *_seal(certificate),
-        *_not_tried(found),
-        *_not_claimed(tested),
+        _verdict(made.findings, made.unmade),
+        *_engine(made.tested),
+        *_seal(made.certificate),
+        *_not_tried(made.findings),
+        *_not_claimed(),
     ]
 
 
-def _verdict(found: list[Finding]) -> str:
+def _verdict(found: list[Finding], unmade: list[str]) -> str:
     broken = [each.name for each in found if each.verdict == "broken"]
     held = sum(1 for each in found if each.verdict == "held")
     if broken:
         return f"The boundary does NOT hold here: {', '.join(broken)} of {len(found)} probes broke."
+    if unmade:
+        return f"NOT PROVED: {unmade[0]}; {held} of {len(found)} probes were tried, and held."
     return f"Every probe that could be tried held: {held} of {len(found)}."
 
 
@@ -66,7 +65,7 @@ def _not_tried(found: list[Finding]) -> Iterable[str]:
         yield f"Not tried, so nothing is claimed of it: {', '.join(missing)}."
 
 
-def _not_claimed(tested: Tested) -> Iterable[str]:
+def _not_claimed() -> Iterable[str]:
     yield (
         "Not claimed: that what an agent writes into its workspace is harmless; that nothing it "
         "reads leaves as part of a model call; that open and key-safe runs have no network; "

@@ -23,6 +23,7 @@ from runs.installation import install_id
 from runs.models import Run
 from runs.order import Order
 from runs.plan import Image, make_plan
+from runs.refusal import Refusal
 from runs.visible import visible
 from sanduk_site.boundary import boxes, content, ground, probes
 from sanduk_site.boundary.boxes import KEY_VARIABLE, Box, Found, NoAnswer
@@ -39,10 +40,11 @@ OF_HOSTILE = ("destroyed", "record", "patch", "artifact")
 OWN_KERNELS = ("runsc", "kata", "krun")
 GONE_S = 15.0
 LISTENER = """
-import json, socket, sys, threading
-word, lines = sys.argv[1], open("/proc/net/fib_trie").read().splitlines()
+import json, os, socket, sys, threading
+word, table = sys.argv[1], "/proc/net/fib_trie"
+lines = open(table).read().splitlines() if os.path.exists(table) else []
 there = sorted({a.split("|--")[1].strip() for a, b in zip(lines, lines[1:])
-                if "|--" in a and "/32 host LOCAL" in b})
+                if "|--" in a and "/32 host LOCAL" in b} | {"127.0.0.1"})
 quiet = socket.socket(socket.AF_UNIX)
 quiet.bind("\\0" + word)
 quiet.listen()
@@ -74,7 +76,8 @@ class Tested:
 
     @property
     def has_own_kernel(self) -> bool:
-        return any(self.oci_runtime.startswith(each) for each in OWN_KERNELS)
+        name = self.oci_runtime.rpartition("/")[2]
+        return any(name.startswith(each) for each in OWN_KERNELS)
 
 
 @dataclass
@@ -92,6 +95,7 @@ class Suite:
     only: frozenset[str] = frozenset()
     findings: list[Finding] = field(default_factory=list)
     certificate: dict[str, Any] = field(default_factory=dict)
+    unmade: list[str] = field(default_factory=list)  # why boxes did not come to be
 
     def run(self) -> list[Finding]:
         """Try everything, in the order of `probes.PROBES` as far as boxes allow."""
@@ -139,7 +143,7 @@ class Suite:
         self.certificate = _newest(here.work).certificate or {}
         if not found:
             for name in (*IN_MAIN, "browser_gone"):
-                self._add(probes.broken(name, [f"no box came to be: {why}"]))
+                self._add(probes.not_tried(name, why))
             return
         seen = {
             "exfiltration": [f"{each} arrived on this host" for each in here.visitors[:3]],
@@ -169,9 +173,16 @@ class Suite:
             box.tell(boxes.probing(order))
             return boxes.answer(box, here.nonce), ""
         except NoAnswer as exc:
-            return {}, str(exc)
+            return {}, self._no_box(exc)
+        except BaseException:
+            box.end(hurry=True)
+            raise
         finally:
             box.end()
+
+    def _no_box(self, exc: NoAnswer) -> str:
+        self.unmade.append(f"no box came to be: {visible(str(exc), limit=300)}")
+        return self.unmade[-1]
 
     def _open(
         self,
@@ -236,7 +247,7 @@ class Suite:
             if found:
                 self._judge(name, found)
             else:
-                self._add(probes.broken(name, [f"no box came to be: {why}"]))
+                self._add(probes.not_tried(name, why))
 
     # -- the hostile box ------------------------------------------------------------------------
     def _hostile(self, here: ground.Ground) -> None:
@@ -249,14 +260,16 @@ class Suite:
             box.tell(boxes.probing(order))
             found = boxes.answer(box, here.nonce)
         except NoAnswer as exc:
-            why = str(exc)
+            why = self._no_box(exc)
         finally:
             box.end(hurry=True)
         run = _newest(here.work)
         if not found or found["hostile"].get("untried"):
-            why = why or str(found["hostile"]["untried"])
+            if found:
+                why = visible(str(found["hostile"]["untried"]), limit=300)
+                self.unmade.append(f"the hostile box could not do its work: {why}")
             for name in OF_HOSTILE:
-                self._add(probes.broken(name, [f"the hostile box could not do its work: {why}"]))
+                self._add(probes.not_tried(name, why))
             return
         self._judge("destroyed", {"destroyed": found["hostile"]}, self._left(here, run))
         self._add(probes.judged("record", _unrecorded(here, run)))
@@ -343,6 +356,9 @@ def chosen(engine_name: str, agent: str, oci_runtime: str, console: Console) -> 
     name = engine_name or settings.SANDUK_RUNTIME or get_engine(None).name
     engine = get_engine(name)
     facts = asyncio.run(engine.ready())
+    if oci_runtime and facts.oci_runtimes and oci_runtime not in facts.oci_runtimes:
+        known = ", ".join(facts.oci_runtimes)
+        raise Refusal(f"--oci-runtime {oci_runtime}: {name} knows {known}; see docs/engines.md")
     picked = agent or _built(engine) or USUAL_AGENTS[0]
     order = Order(
         task="-", agent=picked, provider="rehearsal", runtime=name, workdir=str(Path("/tmp/none")),  # noqa: S108

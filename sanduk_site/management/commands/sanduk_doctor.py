@@ -27,7 +27,7 @@ class Command(SandukCommand):
     help = (
         "Look at everything this installation needs, and say what mends what is wrong: exit code "
         "1 then. With --boundary, try hostile probes in boxes made exactly as a run's, and say "
-        "what holds: exit code 1 when something does not."
+        "what holds: exit code 1 when something does not, or was not proved."
     )
     examples = (
         "doctor",
@@ -40,7 +40,7 @@ class Command(SandukCommand):
         parser.add_argument(
             "--boundary",
             action="store_true",
-            help="try the boundary suite: a minute at most, with boxes that are removed again",
+            help="try the boundary suite: half a minute, with boxes that are removed again",
         )
         parser.add_argument(
             "--engine",
@@ -113,15 +113,15 @@ class Command(SandukCommand):
             frozenset(options["probe"]),
         )
         findings = made.run()
-        sentences = posture.statement(tested, findings, made.certificate)
-        broken = any(each.verdict == "broken" for each in findings)
+        sentences = posture.statement(made)
+        holds = not made.unmade and all(each.verdict != "broken" for each in findings)
         if as_json:
-            self._print_boundary(tested, findings, sentences, holds=not broken)
+            self._print_boundary(tested, findings, sentences, holds=holds)
         else:
             self.print()
             for sentence in sentences:
                 self.print(visible(sentence))
-        return 1 if broken else 0
+        return 0 if holds else 1
 
     def _finding(self, finding: Finding, *, quiet: bool) -> None:
         if quiet and finding.verdict != "broken":
