@@ -34,14 +34,14 @@ def words(place: Installation, *flags: str) -> list[str]:
 class Person:
     """Somebody at a terminal of 97 columns who types, and reads what comes."""
 
-    def __init__(self, place: Installation, *flags: str) -> None:
+    def __init__(self, place: Installation, command: list[str]) -> None:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, SIZE)
         self.before = termios.tcgetattr(slave)
         self.slave = slave
         self.seen = ""
         self.process = subprocess.Popen(
-            ["setsid", "--ctty", "--wait", str(SANDUK), *words(place, *flags)],
+            ["setsid", "--ctty", "--wait", str(SANDUK), *command],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -79,8 +79,9 @@ def executor(place: Installation) -> int:
 
 
 @contextlib.contextmanager
-def sitting(place: Installation, *flags: str) -> Iterator[Person]:
-    person = Person(place, *flags)
+def sitting(place: Installation, *command: str) -> Iterator[Person]:
+    """Somebody before a shell in the box: `sanduk shell`, or what else was typed."""
+    person = Person(place, list(command) or words(place))
     try:
         person.until("$ ")
         yield person
@@ -218,7 +219,7 @@ def test_a_killed_shell_leaves_nothing(installation: Installation):
 
 
 def test_the_time_limit_ends_it(docker: Installation):
-    with sitting(docker, "--timeout", "4") as person:
+    with sitting(docker, *words(docker, "--timeout", "4")) as person:
         shown = person.until("--timeout)", limit_s=20)
         code = person.end()
 
