@@ -55,17 +55,6 @@ def test_a_success_consumes_its_messages_writes_one_item_and_forgets_failures(
     assert one.failures == 0
 
 
-def test_the_brief_that_a_wakeup_was_given_is_kept_once(tmp_path, runs):
-    one = assistant_in(tmp_path)
-    first = woken(one)
-    woken(one)
-    Path(one.directory, "brief.md").write_text("look elsewhere")
-    third = woken(one)
-
-    kept = one.briefs.order_by("pk").values_list("text", "wakeup")
-    assert list(kept) == [("look around", first.pk), ("look elsewhere", third.pk)]
-
-
 def test_no_message_can_end_its_frame_or_pretend_to_be_the_brief(tmp_path, runs):
     one = assistant_in(tmp_path)
     nul = "" if connection.vendor == "postgresql" else "\x00"  # which keeps none
