@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -123,62 +123,107 @@ def for_command(command: str) -> Destination:
         )
 
 
-def ring(item: OutboxItem) -> int:
-    """Try at once what failed and waits for its time; how many."""
+def ring(item: OutboxItem, *, to: Collection[str] = ()) -> int:
+    """Try at once what failed and waits for its time; how many. `to` limits it to these places."""
     failed = Delivery.objects.filter(item=item, state=Delivery.State.FAILED)
+    if to:
+        failed = failed.filter(destination__name__in=to)
     return failed.update(next_at=clock.now())
 
 
 def again(item: OutboxItem, *, to: str = "", actor: Any = None) -> list[Delivery]:
     """Deliver once more on purpose, with a new key: wherever the last delivery is over.
 
-    Without `to`, destinations that surely have it are left out, unless all of them have.
+    What went to a destination that was removed goes to the one that has its name now. Without
+    `to`, destinations that surely have it are left out, unless all of them have.
     Raises Refusal when there is nothing to send again.
     """
     belonging.require(actor, item.assistant, "see")
     with transaction.atomic():
         _check_approved(OutboxItem.objects.select_for_update().get(pk=item.pk))
-        over = [each for each in _last(item) if each.state in OVER]
+        last = _last(item)
+        over = [each for each in last if each.state in OVER]
         if to:
             chosen = [each for each in over if each.destination.name == to]
         else:
             chosen = [each for each in over if each.state != Delivery.State.SENT] or over
-        chosen = [each for each in chosen if _is_there(each.destination)]
-        if not chosen:
-            raise Refusal(f"no delivery of item {item.pk} is over: sanduk outbox show {item.pk}")
+        leads = [(each, there) for each in chosen if (there := _there_now(each.destination))]
+        if not leads:
+            raise Refusal(_why_not_again(item, last, to))
         audit.record(
             "delivery.again",
             outbox.subject_of(item),
             actor=actor,
-            destinations=[each.destination.name for each in chosen],
+            destinations=[there.name for _, there in leads],
         )
         return [
-            Delivery.objects.create(item=item, destination=each.destination, number=each.number + 1)
-            for each in chosen
+            Delivery.objects.create(item=item, destination=there, number=each.number + 1)
+            for each, there in leads
         ]
 
 
-def arrived(item: OutboxItem, *, actor: Any = None) -> int:
-    """A person found out that what was unknown has arrived; how many. Raises Refusal for none."""
+def arrived(item: OutboxItem, *, to: str = "", actor: Any = None) -> int:
+    """A person found out that what was unknown has arrived; how many.
+
+    Args:
+        to: only there; "": wherever it is unknown.
+
+    Raises Refusal for none.
+    """
     belonging.require(actor, item.assistant, "see")
     with transaction.atomic():
         found = Delivery.objects.filter(item=item, state=Delivery.State.UNKNOWN)
+        if to:
+            found = found.filter(destination__name=to)
+        names = sorted(found.values_list("destination__name", flat=True))
         count = found.update(state=Delivery.State.SENT, error="a person says that it arrived")
         if not count:
-            raise Refusal(f"no delivery of item {item.pk} is unknown")
-        audit.record("delivery.arrived", outbox.subject_of(item), actor=actor, deliveries=count)
+            where = f" to {to}" if to else ""
+            raise Refusal(f"no delivery of item {item.pk}{where} is unknown")
+        audit.record(
+            "delivery.arrived",
+            outbox.subject_of(item),
+            actor=actor,
+            deliveries=count,
+            destinations=names,
+        )
         settle(item)
     return count
 
 
 def _last(item: OutboxItem) -> list[Delivery]:
-    """The newest delivery to each destination."""
-    rows = Delivery.objects.filter(item=item).select_related("destination").order_by("number")
-    return list({each.destination_id: each for each in rows}.values())
+    """The newest delivery to each destination; one in a removed one's place continues it."""
+    rows = Delivery.objects.filter(item=item).select_related("destination")
+    return list({each.destination.name: each for each in rows.order_by("number", "pk")}.values())
 
 
-def _is_there(destination: Destination) -> bool:
-    return destination.removed_at is None or destination.name.startswith("by-hand-")
+def _there_now(destination: Destination) -> Destination | None:
+    """The destination, or the one that has its name since it was removed."""
+    if destination.removed_at is None or destination.name.startswith("by-hand-"):
+        return destination
+    return Destination.objects.filter(name=destination.name, removed_at=None).first()
+
+
+def _why_not_again(item: OutboxItem, last: list[Delivery], to: str) -> str:
+    look = f"sanduk outbox show {item.pk}"
+    concerned = [each for each in last if each.destination.name == to] if to else last
+    if not concerned:
+        where = f" to {to}" if to else ""
+        return (
+            f"item {item.pk} has no delivery{where}: it goes where its assistant's items went when "
+            "it was approved. sanduk outbox --deliver CMD gives what is approved to a command"
+        )
+    if removed := [each for each in concerned if each.state in OVER]:
+        name = removed[0].destination.name
+        return (
+            f"the destination {name} was removed: put another in its place, sanduk destination "
+            f"add {name}, and say it again"
+        )
+    where = f" --to {to}" if to else ""
+    return (
+        f"no delivery of item {item.pk} is over yet ({look}); to try what failed at once: sanduk "
+        f"deliver {item.pk}{where}"
+    )
 
 
 def _check_approved(item: OutboxItem) -> None:

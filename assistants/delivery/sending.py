@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -57,10 +57,16 @@ class Delivered:
     unknown: int = 0
 
 
-def deliver_due(now: dt.datetime | None = None, *, item: int | None = None) -> Delivered:
+def deliver_due(
+    now: dt.datetime | None = None, *, item: int | None = None, to: Collection[str] = ()
+) -> Delivered:
     """Send everything that is due, each destination on its own; what is over is settled first.
 
-    Safe to call from any number of processes at once. `item` limits it to one.
+    Safe to call from any number of processes at once.
+
+    Args:
+        item: only this one.
+        to: only to the destinations of these names.
     """
     now = now or clock.now()
     outbox.expire_due(now)
@@ -72,6 +78,8 @@ def deliver_due(now: dt.datetime | None = None, *, item: int | None = None) -> D
     )
     if item is not None:
         due = due.filter(item=item)
+    if to:
+        due = due.filter(destination__name__in=to)
     queues: dict[int, list[int]] = defaultdict(list)
     for pk, destination in due.order_by("next_at", "pk").values_list("pk", "destination"):
         queues[destination].append(pk)
@@ -183,9 +191,10 @@ def settle(item: OutboxItem) -> bool:
     """Mark an item delivered if every destination it went to has got it. In a transaction.
 
     One at a time looks: of two that end together, neither would see what the other has sent.
+    Names count: what a removed destination did not get, the one put in its place may have.
     """
     OutboxItem.objects.select_for_update().get(pk=item.pk)
-    rows = Delivery.objects.filter(item=item).values_list("destination", "state")
+    rows = Delivery.objects.filter(item=item).values_list("destination__name", "state")
     places = {destination for destination, _ in rows}
     got = {destination for destination, state in rows if state == Delivery.State.SENT}
     return bool(places) and places == got and OutboxItem.objects.mark_delivered(item.pk)

@@ -94,17 +94,17 @@ def _decided(request: HttpRequest, found: OutboxItem, verdict: str, reason: str)
 def deliver(request: HttpRequest, pk: int) -> HttpResponseRedirect:
     """Send once more on purpose, try at once, or say that an unknown delivery has arrived."""
     found = _found(request, pk)
-    what = request.POST.get("what", "")
-    attempt(request, lambda: _delivered(found, what, request.user))
+    what, to = request.POST.get("what", ""), request.POST.get("to", "")
+    attempt(request, lambda: _delivered(found, what, to, request.user))
     return redirect("outbox-item", pk)
 
 
-def _delivered(found: OutboxItem, what: str, user: Any) -> str:
+def _delivered(found: OutboxItem, what: str, to: str, user: Any) -> str:
     if what == "again":
-        many = len(destinations.again(found, actor=user))
+        many = len(destinations.again(found, to=to, actor=user))
         return f"It goes out again to {'1 place' if many == 1 else f'{many} places'}."
     if what == "arrived":
-        destinations.arrived(found, actor=user)
+        destinations.arrived(found, to=to, actor=user)
         return "It is noted that it has arrived."
     raise Refusal("the form does not say what to do")
 
@@ -141,7 +141,9 @@ def _gate(
         "memory": deciding.changes(snapshot) if snapshot is not None else None,
         "standing": showing_items.standing(found)[1:],
         "deliveries": deliveries,
-        "is_unknown": any(each.state == "unknown" for each in deliveries),
+        "unknown": sorted(
+            {each.destination.name for each in deliveries if each.state == "unknown"}
+        ),
         "is_over": any(each.state in destinations.OVER for each in deliveries),
         "is_open": found.state == OutboxItem.State.PENDING and not _is_late(found),
         "excludes_author": outbox.excludes_author(found),

@@ -284,6 +284,22 @@ def test_an_unknown_delivery_is_settled_by_the_word_of_a_person(client, item, ad
     assert AuditEvent.objects.get(action="delivery.arrived").actor == ada
 
 
+def test_of_two_unknown_deliveries_one_is_said_to_have_arrived(client, item):
+    for name in ("mail", "log"):
+        place = Destination.objects.create(name=name, kind="file", config={})
+        item.assistant.destinations.add(place)
+    decide(client, item, "approve")
+    Delivery.objects.update(state="unknown", ended_at=clock.now())
+    page = client.get(reverse("outbox-item", args=[item.pk])).content.decode()
+    assert "It has arrived at mail" in page
+    assert "It has arrived at log" in page
+
+    client.post(reverse("outbox-deliver", args=[item.pk]), {"what": "arrived", "to": "log"})
+
+    states = dict(Delivery.objects.values_list("destination__name", "state"))
+    assert states == {"mail": "unknown", "log": "sent"}
+
+
 def test_the_gate_shows_the_whole_digest_the_place_and_the_exact_text(client, item):
     place = Destination.objects.create(name="team-mail", kind="file", config={})
     item.assistant.destinations.add(place)

@@ -152,8 +152,8 @@ class Command(HereOrThere):
         rows = []
         for item in items:
             Delivery.objects.get_or_create(item=item, destination=place)
-            destinations.ring(item)
-            deliver_due(item=item.pk)
+            destinations.ring(item, to=[place.name])
+            deliver_due(item=item.pk, to=[place.name])
             last = Delivery.objects.filter(item=item, destination=place).order_by("number").last()
             if last is not None:
                 rows.append(last)
