@@ -28,7 +28,7 @@ testing_later.ask(change, SOMEBODY, "python3 new.py")
 """
 
 
-def tests_of(made: Installation) -> list[dict[str, Any]]:
+def rows_of(made: Installation) -> list[dict[str, Any]]:
     with contextlib.closing(sqlite3.connect(made.home / "sanduk.sqlite3")) as database:
         database.row_factory = sqlite3.Row
         return [dict(row) for row in database.execute("SELECT * FROM changes_testrun")]
@@ -45,9 +45,9 @@ def test_tests_that_were_left_to_the_worker_are_run_by_it(docker: Installation):
     place = str(docker.ground / "project")
     subprocess.run([sys.executable, "-c", ASK, place], env=environment, check=True, timeout=60)
 
-    eventually(lambda: [row["outcome"] for row in tests_of(docker)] not in ([], [""]), 90)
+    eventually(lambda: [row["outcome"] for row in rows_of(docker)] not in ([], [""]), 90)
 
-    (row,) = tests_of(docker)
+    (row,) = rows_of(docker)
     assert (row["outcome"], row["output"], row["exit_code"]) == ("passed", "42\n", 0), row
     assert docker.row["trigger"] == "change"
     worker.process.terminate()
