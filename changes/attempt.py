@@ -7,6 +7,8 @@ files are ever read, by descriptor, once the container is gone.
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -140,6 +142,7 @@ class Attempting:
             except EngineError:
                 run.refresh_from_db()
                 ended = run
+        _outlive_the_terminal()
         close_old_connections()  # of before the run: the server may have been started again
         return ended
 
@@ -248,3 +251,9 @@ class Attempting:
         found = Change.objects.filter(pk=self.change.pk).values_list("stop_by", flat=True).first()
         if found:
             raise Over(f"cancelled by {found}")
+
+
+def _outlive_the_terminal() -> None:
+    """What was made is read also when the terminal went away, which may be told more than once."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)

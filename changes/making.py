@@ -122,8 +122,9 @@ def _stoppable() -> Iterator[None]:
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) == signal.SIG_DFL:
-                before[number] = signal.signal(number, _stop)
+            before[number] = signal.getsignal(number)
+            if before[number] == signal.SIG_DFL:
+                signal.signal(number, _stop)
     try:
         yield
     finally:

@@ -100,6 +100,31 @@ def test_a_signal_during_the_run_ends_it_promptly(changing, number):
     changing.made.nothing_left(within_s=5)
 
 
+def test_a_session_whose_terminal_goes_away_still_comes_to_the_gate(changing):
+    docker = changing.made
+    going = docker.start(
+        "change", "shell", "--repo", str(changing.path), "--agent", "scripted-offline",
+        "--no-network", "--runtime", "docker", stdin=b"echo x > x; sleep 100\n",
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not any(run["state"] == "running" for run in docker.rows()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    place = docker.home / "clones" / changing.row["uid"] / "work" / "x"
+    while not place.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    for _ in range(2):  # the kernel and the person's shell both say it
+        os.kill(going.process.pid, signal.SIGHUP)
+    going.process.wait(60)
+
+    row = changing.row
+    assert (row["state"], row["kind"]) == ("review", "shell"), row
+    assert changing.rows("changes_attempt")[0]["files"] == 1
+    assert changing.clones() == []
+    docker.nothing_left(within_s=5)
+
+
 def test_it_can_be_cancelled_from_elsewhere(changing):
     process = changing.begin(SLOW)
     deadline = time.monotonic() + 60
