@@ -106,6 +106,8 @@ def test_base_history_and_every_flag_of_a_run_are_kept(sanduk, project: Project,
         ((*PI, "--workdir", "x"), "unrecognized arguments"),
         ((*PI, "--detach", "--json"), "--json means nothing with --detach"),
         ((*PI, "--budget", "nan"), "it takes US dollars above 0"),
+        ((*PI, "--max-budget-usd", "2"), "--max-budget-usd is gone: --budget is"),
+        ((*PI, "--browser"), "--browser is gone: a kit brings a browser"),
     ],
 )
 def test_what_cannot_work_is_refused_before_there_is_a_row(sanduk, project, words, said):

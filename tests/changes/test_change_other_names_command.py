@@ -76,6 +76,13 @@ def test_another_name_is_helped_with_as_what_it_is(sanduk):
     assert said.stdout.startswith("usage: sanduk change accept ")
 
 
+def test_a_browser_comes_with_a_kit(sanduk):
+    said = sanduk("image", "build", "--with-browser")
+
+    assert (said.returncode, said.stdout) == (2, "")
+    assert "--with-browser is gone: a kit brings a browser" in said.stderr
+
+
 def test_manage_py_has_the_same_command(tmp_path: Path):
     done = subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), "sanduk_change", "show", "--help"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import signal
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from changes.management.acting import ChangeCommand, add_change, add_repository,
 from changes.models import Change
 from changes.models.change import State
 from changes.named import one_change
+from relay.flags import Replaced
 from runs import preview
 from runs.console import Terminal
 from runs.lifecycle import exit_code
@@ -30,6 +32,12 @@ from runs.visible import visible
 NOT_ASKED: dict[str, Any] = {
     "workdir": ".", "task_file": None, "no_report_instruction": True, "keep": False,
 }  # fmt: skip
+# flags of the second program
+REPLACED = {
+    "--max-budget-usd": "--budget is what one attempt may cost",
+    "--total-budget-usd": "--total-budget is what all of a batch may cost",
+    "--browser": "a kit brings a browser into the box: sanduk kit new, then --kit",
+}
 TASKS_FILE_MAX = 4 << 20  # bytes
 
 
@@ -200,6 +208,8 @@ def add_place(parser: CommandParser) -> None:
         "--history", type=whole(high=10**6), metavar="N",
         help="how many commits the agent sees; alone the base, where it is left out",
     )  # fmt: skip
+    for flag, instead in REPLACED.items():
+        parser.add_argument(flag, action=Replaced, nargs="?", const=instead, help=argparse.SUPPRESS)
 
 
 def _add_task_file(parser: CommandParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 from typing import Any
@@ -10,6 +11,7 @@ from django.conf import settings
 from django.core.management.base import CommandParser
 
 import recipes
+from relay.flags import Replaced
 from runs import images
 from runs.agents import get_agent
 from runs.agents.base import AgentRefusal
@@ -20,6 +22,8 @@ from runs.locality import explained
 from runs.management.terminal import SandukCommand, add_engine_flags, add_json_flag
 from runs.plan import DEFAULT_AGENT, Image, from_containerfile, from_recipe
 from runs.refusal import Refusal
+
+A_KIT = "a kit brings a browser into the image: sanduk kit new, then --kit"
 
 
 class Command(SandukCommand):
@@ -54,6 +58,9 @@ class Command(SandukCommand):
         add("--no-cache", action="store_true", help="build anew, from nothing kept")
         add("--pull", action="store_true", help="build on the newest base image there is")
         add("--dry-run", action="store_true", help="print what would be built")
+        parser.add_argument(
+            "--with-browser", action=Replaced, nargs="?", const=A_KIT, help=argparse.SUPPRESS
+        )
         add_engine_flags(parser)
         add_json_flag(parser)
 
