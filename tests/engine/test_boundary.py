@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.engine.running import (
     Done,
     Installation,
     build_missing,
+    eventually,
     give_images,
     image_tags,
     installed,
@@ -234,6 +236,18 @@ def test_a_box_that_does_not_come_to_be_is_no_success(docker: Installation, pi_i
     assert "not tried  push:" in done.out
     assert "NOT PROVED: no box came to be" in done.out
     assert "does NOT hold" not in done.out
+
+
+def test_a_ctrl_c_in_the_middle_leaves_nothing(docker: Installation, pi_image: None):
+    going = docker.start("doctor", "--boundary", "--agent", "pi", "--engine", "docker")
+    going.until("a sealed box, with a neighbour beside it")
+    eventually(lambda: docker.containers("shell"), 60)
+    done = going.signal(signal.SIGINT).end(limit_s=120)
+
+    assert done.code == 130, done
+    assert "Traceback" not in done.err
+    assert not list(Path(docker.environment["TMPDIR"]).glob("sanduk-boundary-*"))
+    docker.nothing_left(within_s=20)
 
 
 def test_an_agent_a_probe_and_a_runtime_that_nobody_knows_are_refused(docker: Installation):
