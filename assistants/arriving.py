@@ -75,13 +75,15 @@ def add(directory: Path, *, actor: Any = None, security: Counts | None = None) -
     """
     arrival = assistant_toml.read(directory, now=clock.now())
     notes = (*arrival.notes, *placing.people_missing(arrival.config), *check_whole(arrival))
-    for _ in range(_TRIES):
+    for tries_left in reversed(range(_TRIES)):
         try:
             with transaction.atomic():
                 return _take_in(arrival, notes, actor, security)
         except IntegrityError:
-            continue  # another command was faster, and what it wrote can be seen now
-    raise Refusal(f"{arrival.name} is being added by another command; try again")
+            if not tries_left:
+                raise  # no race is lost so often
+            # another command was faster, and what it wrote can be seen now
+    raise AssertionError("the last try returns or raises")
 
 
 def check_whole(arrival: Arrival) -> tuple[str, ...]:

@@ -80,8 +80,28 @@ def _migrate(home: Path) -> None:
             return
         from django.core.management import call_command
 
+        _check_not_newer()
         call_command("migrate", interactive=False, verbosity=0)
         mark.write_text(wanted)
+
+
+def _check_not_newer() -> None:
+    """A later sanduk may have given the tables columns that this one would leave empty."""
+    from django.db import connection
+    from django.db.migrations.loader import MigrationLoader
+
+    loader = MigrationLoader(connection)
+    replaced = {name for each in loader.disk_migrations.values() for name in each.replaces}
+    unknown = sorted(
+        "/".join(each)
+        for each in set(loader.applied_migrations) - set(loader.disk_migrations) - replaced
+        if each[0] in loader.migrated_apps
+    )
+    if unknown:
+        raise Refusal(
+            f"the database was brought on by a newer sanduk (it has {unknown[-1]}): use that one,"
+            " or a SANDUK_HOME of its own for this one"
+        )
 
 
 def schema_digest() -> str:

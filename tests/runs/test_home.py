@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from runs import home, installation
 from runs.refusal import Refusal
@@ -44,7 +45,7 @@ def start(state: Path) -> subprocess.Popen[str]:
 
 
 @pytest.fixture
-def migrations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def migrations(monkeypatch: pytest.MonkeyPatch, db: None) -> list[str]:
     """Counts migrations, without doing them to the tests' own database."""
     done: list[str] = []
     monkeypatch.setattr("django.core.management.call_command", lambda name, **_: done.append(name))
@@ -124,6 +125,15 @@ def test_a_new_migration_or_another_database_is_noticed(
     home.prepare()
 
     assert migrations == ["migrate", "migrate"]
+
+
+def test_a_database_of_a_newer_sanduk_is_named_and_not_used(state: Path, migrations: list[str]):
+    MigrationRecorder(connection).record_applied("runs", "9999_of_tomorrow")
+
+    with pytest.raises(Refusal, match="brought on by a newer sanduk \\(it has runs/9999_of_tom"):
+        home.prepare()
+    assert migrations == []
+    assert not (state / "schema").exists()
 
 
 def test_a_key_that_is_there_stays(state: Path, migrations: list[str]):
