@@ -57,14 +57,20 @@ def sessions(request: HttpRequest) -> HttpResponse:
     return page(request, "site/sessions.html", context, title="Signed in", section="")
 
 
+def _that_may_be_ended(user: Any, rows: QuerySet[Any], pk: int) -> Any:
+    """One's own, or for who may end the sessions of others, any."""
+    found = get_object_or_404(rows, pk=pk)
+    if found.user != user and not user.has_perm("sanduk_site.end_loginsession"):
+        raise PermissionDenied
+    return found
+
+
 @require_POST
 @for_those_who_may()
 def end(request: HttpRequest, pk: int) -> HttpResponse:
     """Sign one browser out."""
-    found = get_object_or_404(_open(request.user), pk=pk)
     user: Any = request.user
-    if found.user != user and not user.has_perm("sanduk_site.end_loginsession"):
-        raise PermissionDenied
+    found = _that_may_be_ended(user, _open(user), pk)
     if signed_in.end(found.pk, by=user.get_username()):
         audit.record("session.end", f"user:{found.user}"[:100], actor=user, session=found.pk)
         messages.success(request, "Signed out there.")
@@ -93,10 +99,8 @@ def new_terminal(request: HttpRequest) -> HttpResponse:
 @for_those_who_may()
 def end_terminal(request: HttpRequest, pk: int) -> HttpResponse:
     """Let one terminal in no more."""
-    found = get_object_or_404(_terminals(request.user), pk=pk)
     user: Any = request.user
-    if found.user != user and not user.has_perm("sanduk_site.end_loginsession"):
-        raise PermissionDenied
+    found = _that_may_be_ended(user, _terminals(user), pk)
     if terminal_tokens.end(found, actor=user):
         messages.success(request, "That terminal is let in no more.")
     return redirect("sessions")

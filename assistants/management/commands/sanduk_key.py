@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import sys
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -12,6 +10,7 @@ from assistants import lending
 from assistants.models import Assistant
 from assistants.named import one_assistant
 from runs import audit, credentials, own_keys
+from runs.management.hidden_prompt import asked
 from runs.management.terminal import SandukCommand, add_actions, add_json_flag
 from runs.models.people import user_of
 from runs.refusal import Refusal
@@ -80,7 +79,9 @@ class Command(SandukCommand):
         if provider not in own_keys.keyed():
             known = ", ".join(sorted(own_keys.keyed()))
             raise Refusal(f"there is no provider {provider!r} that takes a key; there are {known}")
-        own_keys.keep(person, provider, _asked(provider))
+        most = credentials.VALUE_MAX + 2
+        given = asked(f"your key for {provider}", what=provider, most=most)
+        own_keys.keep(person, provider, given)
         self.say(f"{person}'s key for {provider} is kept; it is never shown again")
         return 0
 
@@ -115,13 +116,3 @@ def _person() -> Any:
             f"user: sanduk user map {account} USER"
         )
     return found
-
-
-def _asked(provider: str) -> str:
-    if not sys.stdin.isatty():
-        return sys.stdin.read(credentials.VALUE_MAX + 2)
-    try:
-        return getpass.getpass(f"your key for {provider} (not shown): ")
-    except EOFError:
-        sys.stderr.write("\n")  # the prompt stands there yet
-        raise Refusal("nothing was given; nothing has changed") from None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
-import sys
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandParser
 
 from runs import audit, credentials, keys, providers
+from runs.management.hidden_prompt import asked
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.refusal import Refusal
 
@@ -49,7 +48,7 @@ class Command(SandukCommand):
         credentials.check_name(name)
         if credentials.is_personal(name):
             raise Refusal(f"{name} would be a person's own key, which they keep on the site")
-        value = _asked(name).strip()
+        value = asked(name, what=name, most=credentials.VALUE_MAX + 2).strip()
         credentials.check(name, value)
         self._set_aside_damaged()
         credentials.store(name, value)
@@ -91,17 +90,6 @@ class Command(SandukCommand):
             told = row["problem"] or row["value"]
             self.print(f"{row['name']:<{width}}  {row['source']:<11}  {told}".rstrip())
         return 0
-
-
-def _asked(name: str) -> str:
-    """The secret, from a prompt that does not show it or from standard input."""
-    if not sys.stdin.isatty():
-        return sys.stdin.read(credentials.VALUE_MAX + 2)
-    try:
-        return getpass.getpass(f"{name} (not shown): ")
-    except EOFError:
-        sys.stderr.write("\n")  # the prompt stands there yet
-        raise Refusal(f"nothing was given for {name}; nothing has changed") from None
 
 
 def _state_of(name: str) -> dict[str, str]:

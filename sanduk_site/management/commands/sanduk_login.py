@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
-import sys
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from runs import site_login
+from runs.management.hidden_prompt import asked
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.refusal import Refusal
 from runs.site_login import Site
@@ -43,7 +42,7 @@ class Command(SandukCommand):
         url = site_login.checked_url(options["url"])
         if site_login.is_readable_on_the_way(url):
             self.say(f"{url} is not https: whoever is on the way reads the token")
-        site = Site(url, _asked(url))
+        site = Site(url, _token(url))
         me = site.get("me")
         self._tell(site, me, as_json=options["json"])
         site_login.keep(site)
@@ -70,16 +69,9 @@ class Command(SandukCommand):
         self.print(f"{who} at {site.url}, until {until}; this terminal {decides}")
 
 
-def _asked(url: str) -> str:
-    if sys.stdin.isatty():
-        try:
-            given = getpass.getpass(f"the token from {url}/sessions (not shown): ")
-        except EOFError:
-            sys.stderr.write("\n")  # the prompt stands there yet
-            given = ""
-    else:
-        given = sys.stdin.read(_TOKEN_MAX + 1)
-    given = given.strip()
+def _token(url: str) -> str:
+    prompt = f"the token from {url}/sessions"
+    given = asked(prompt, what=url, most=_TOKEN_MAX + 1).strip()
     is_one = given.isascii() and given.isprintable() and " " not in given
     if not given or len(given) > _TOKEN_MAX or not is_one:
         raise Refusal(f"that is no token; {url}/sessions makes one")
