@@ -41,6 +41,25 @@ _CARRIERS = (
     (ipaddress.IPv6Network("64:ff9b::/96"), 0),
     (ipaddress.IPv6Network("2002::/16"), 80),
 )
+# Those that no public address is among: RFC 8215, 2765, 4291 and, for its server, 4380.
+_LOCAL_CARRIERS = (
+    (ipaddress.IPv6Network("64:ff9b:1::/48"), 0),
+    (ipaddress.IPv6Network("::ffff:0:0:0/96"), 0),
+    (ipaddress.IPv6Network("::/96"), 0),
+    (ipaddress.IPv6Network("2001::/32"), 64),
+)
+_TEREDO = ipaddress.IPv6Network("2001::/32")
+# Where clouds hand out a machine's credentials, beside 169.254.0.0/16: Alibaba, Azure, Oracle,
+# Amazon (twice), Google, Scaleway.
+_METADATA = frozenset(
+    map(
+        ipaddress.ip_address,
+        (
+            "100.100.100.200", "168.63.129.16", "192.0.0.192",
+            "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42",
+        ),
+    )
+)  # fmt: skip
 
 
 class InvalidHost(ValueError):
@@ -175,8 +194,22 @@ def is_public(address: str) -> bool:
     return _is_public(_carried(found))
 
 
+def is_never_asked(address: str) -> bool:
+    """Whether nobody's flag admits an address: a link's, a cloud's credentials, no single host.
+
+    The addresses that it carries inside count as itself. What is no address is never asked.
+    """
+    found = _literal(address.partition("%")[0])
+    return found is None or any(
+        each.is_link_local or each.is_multicast or each.is_unspecified or each in _METADATA
+        for each in (found, *_inside(found))
+    )
+
+
 def is_this_machine(address: str) -> bool:
     """Whether an address is one of this machine's own: a server often has a public one."""
+    found = _literal(address)
+    address = str(_carried(found)) if found is not None else address
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -215,6 +248,21 @@ def _carried(address: Address) -> Address:
         if address in network:
             return ipaddress.IPv4Address((int(address) >> shift) & 0xFFFFFFFF)
     return address
+
+
+def _inside(address: Address) -> list[Address]:
+    """Every IPv4 address that an address may stand for."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return []
+    number = int(address)
+    shifts = [low for network, low in (*_CARRIERS, *_LOCAL_CARRIERS) if address in network]
+    found = [ipaddress.IPv4Address((number >> low) & 0xFFFFFFFF) for low in shifts]
+    if address in _TEREDO:
+        found.append(ipaddress.IPv4Address(~number & 0xFFFFFFFF))
+    if address in _LOCAL_CARRIERS[0][0]:  # below 48 bits of prefix, around eight of zero
+        found.append(ipaddress.IPv4Address(number >> 48 & 0xFFFF0000 | number >> 40 & 0xFFFF))
+    mapped = [] if address.ipv4_mapped is None else [address.ipv4_mapped]
+    return [*mapped, *(each for each in found if int(each))]  # zeros are no address there
 
 
 def _parse_admitted(text: str) -> HostPort:

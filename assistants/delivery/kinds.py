@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from ipaddress import IPv6Address, ip_address
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from assistants.models import Destination
-from relay.destinations import is_public, is_this_machine
+from relay.destinations import is_never_asked, is_public, is_this_machine
 from runs import credentials, keys
 from runs.refusal import Refusal
 
@@ -181,11 +181,7 @@ def may_ask(address: str, *, allow_lan: bool) -> bool:
     """Whether a webhook may go to an address, as `getaddrinfo` gives it."""
     if not allow_lan:
         return is_public(address) and not is_this_machine(address)
-    found = ip_address(address.partition("%")[0])
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    # a cloud's own keys are served link-locally, and nothing else of interest is
-    return not (found.is_link_local or found.is_multicast or found.is_unspecified)
+    return not is_never_asked(address)
 
 
 def environment() -> dict[str, str]:

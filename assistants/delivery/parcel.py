@@ -59,11 +59,14 @@ class Failed(Exception):
     Args:
         output: what the receiver said; hostile.
         lasting: trying again will not help.
+        wait_s: the receiver asked not to be tried again for so long.
     """
 
-    def __init__(self, why: str, *, output: str = "", lasting: bool = False) -> None:
+    def __init__(
+        self, why: str, *, output: str = "", lasting: bool = False, wait_s: float = 0
+    ) -> None:
         super().__init__(why)
-        self.output, self.lasting = output, lasting
+        self.output, self.lasting, self.wait_s = output, lasting, wait_s
 
 
 class Doubtful(Exception):

@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 
 ATTEMPTS_MAX = 10
 FIRST_WAIT_S, LONGEST_WAIT_S = 30, 3600
+ASKED_WAIT_MAX_S = 86400  # however long a receiver asks for
 # how long after its own time limit a sender may still be at work, before it counts as gone
 GRACE_S = 60
 TOGETHER_MAX = 32  # destinations that are served at the same time
@@ -169,6 +170,7 @@ def _not_sent(delivery: Delivery, why: Failed) -> str:
     if why.lasting or delivery.attempts >= ATTEMPTS_MAX:
         return _finish(delivery, "given_up", **facts)
     wait_s = min(FIRST_WAIT_S * 2 ** (delivery.attempts - 1), LONGEST_WAIT_S)
+    wait_s = max(wait_s, min(why.wait_s, ASKED_WAIT_MAX_S))
     return _finish(delivery, "failed", next_at=clock.now() + dt.timedelta(seconds=wait_s), **facts)
 
 

@@ -8,28 +8,45 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
+import datetime as dt
 import hashlib
 import hmac
 import json
 import socket
 import ssl
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from urllib.parse import SplitResult, urlsplit
 
 import httpx
 
 from assistants.delivery.kinds import WebhookSettings, check_url, may_ask, secret_named
-from assistants.delivery.parcel import OUTPUT_MAX, Failed, Parcel
+from assistants.delivery.parcel import OUTPUT_MAX, Doubtful, Failed, Parcel
 from runs import clock
 from runs.refusal import Refusal
 
 _TRY_AGAIN = {408, 425, 429}
+_WAITS = {429, 503}  # answers whose Retry-After is obeyed
+_ALL_SENT = "http11.send_request_body.complete"  # of httpcore's trace
 _CONTEXT: list[ssl.SSLContext] = []  # made once: it reads every certificate authority
 
 
-def send(parcel: Parcel, settings: WebhookSettings, timeout_s: float) -> str:
-    """POST it; what the receiver answered. Raises Failed.
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """`said` and `retry_after` are the receiver's words: hostile."""
 
-    No answer in time is a failure like others: the key lets a receiver drop the next attempt.
+    status: int
+    said: str
+    retry_after: str
+
+
+def send(parcel: Parcel, settings: WebhookSettings, timeout_s: float) -> str:
+    """POST it; what the receiver answered. Raises Failed, Doubtful.
+
+    The status decides, however the rest of the answer goes on. No answer in time is a failure like
+    others: the key lets a receiver drop the next attempt. One that had it all and hung up without
+    a word may have taken it.
     """
     try:
         url = settings.url or secret_named(settings.url_secret)
@@ -45,7 +62,7 @@ def send(parcel: Parcel, settings: WebhookSettings, timeout_s: float) -> str:
         **signature(parcel.key, int(clock.now().timestamp()), body, signing),
     }
     try:
-        status, said = asyncio.run(
+        answer = asyncio.run(
             _post(urlsplit(url), headers, body, allow_lan=settings.allow_lan, timeout_s=timeout_s)
         )
     except TimeoutError:
@@ -53,12 +70,31 @@ def send(parcel: Parcel, settings: WebhookSettings, timeout_s: float) -> str:
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as exc:
         # its text may hold the URL
         raise Failed(f"it could not be asked ({type(exc).__name__})") from None
+    return _judged(answer)
+
+
+def _judged(answer: _Answer) -> str:
+    status, said = answer.status, answer.said
     if 200 <= status < 300:
         return said
     if 300 <= status < 400:
         raise Failed(f"it redirects ({status}), which is not followed", output=said, lasting=True)
     lasting = status < 500 and status not in _TRY_AGAIN
-    raise Failed(f"it answered {status}", output=said, lasting=lasting)
+    wait_s = _asked_wait(answer.retry_after) if status in _WAITS else 0
+    raise Failed(f"it answered {status}", output=said, lasting=lasting, wait_s=wait_s)
+
+
+def _asked_wait(text: str) -> float:
+    """The seconds of a Retry-After, which are a number or a date; 0 when it is neither."""
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        at = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return 0
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=dt.UTC)
+    return max(0.0, (at - clock.now()).total_seconds())
 
 
 def signature(key: str, timestamp: int, body: bytes, secret: str) -> dict[str, str]:
@@ -85,31 +121,45 @@ def _key_bytes(secret: str) -> bytes:
 
 async def _post(
     url: SplitResult, headers: dict[str, str], body: bytes, *, allow_lan: bool, timeout_s: float
-) -> tuple[int, str]:
+) -> _Answer:
     """Ask the address that was checked, so that no second look at the name can change it."""
     host = str(url.hostname)
     port = url.port or (443 if url.scheme == "https" else 80)
-    async with asyncio.timeout(timeout_s):
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    done: set[str] = set()
+
+    async def trace(event: str, _: object) -> None:
+        done.add(event)
+
+    async with asyncio.timeout_at(deadline):
         address = await _checked(host, port, allow_lan=allow_lan)
-        target = httpx.URL(
-            scheme=url.scheme,
-            host=address,
-            port=port,
-            raw_path=(f"{url.path or '/'}?{url.query}" if url.query else url.path or "/").encode(),
+    target = httpx.URL(
+        scheme=url.scheme,
+        host=address,
+        port=port,
+        raw_path=(f"{url.path or '/'}?{url.query}" if url.query else url.path or "/").encode(),
+    )
+    # no proxy, no .netrc: the environment decides nothing here
+    async with httpx.AsyncClient(
+        trust_env=False, verify=_context(), timeout=timeout_s, follow_redirects=False
+    ) as client:
+        request = client.build_request(
+            "POST",
+            target,
+            headers={**headers, "Host": url.netloc},
+            content=body,
+            extensions={"sni_hostname": host, "trace": trace},
         )
-        # no proxy, no .netrc: the environment decides nothing here
-        async with (
-            httpx.AsyncClient(trust_env=False, verify=_context(), timeout=timeout_s) as client,
-            client.stream(
-                "POST",
-                target,
-                headers={**headers, "Host": url.netloc},
-                content=body,
-                extensions={"sni_hostname": host},
-                follow_redirects=False,
-            ) as response,
-        ):
-            return response.status_code, await _beginning(response)
+        try:
+            async with asyncio.timeout_at(deadline):
+                response = await client.send(request, stream=True)
+        except (httpx.RemoteProtocolError, httpx.ReadError) as exc:
+            if _ALL_SENT not in done:
+                raise
+            why = f"it took all of it and gave no answer that can be read ({type(exc).__name__})"
+            raise Doubtful(why) from None
+        said = await _beginning(response, deadline)
+        return _Answer(response.status_code, said, response.headers.get("retry-after", "").strip())
 
 
 async def _checked(host: str, port: int, *, allow_lan: bool) -> str:
@@ -124,12 +174,17 @@ async def _checked(host: str, port: int, *, allow_lan: bool) -> str:
     return addresses[0]
 
 
-async def _beginning(response: httpx.Response) -> str:
+async def _beginning(response: httpx.Response, deadline: float) -> str:
+    """As much of an answer as is kept, and as comes in time: it decides nothing."""
     data = bytearray()
-    async for piece in response.aiter_bytes():
-        data += piece
-        if len(data) > OUTPUT_MAX:
-            break
+    with contextlib.suppress(TimeoutError, httpx.HTTPError, OSError):
+        async with asyncio.timeout_at(deadline):
+            async for piece in response.aiter_bytes():
+                data += piece
+                if len(data) > OUTPUT_MAX:
+                    break
+    with contextlib.suppress(httpx.HTTPError, OSError):
+        await response.aclose()
     return bytes(data).decode("utf-8", "replace")
 
 

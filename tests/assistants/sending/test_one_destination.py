@@ -10,6 +10,7 @@ import pytest
 from assistants import destinations
 from assistants.delivery import deliver_due
 from assistants.models import Delivery, OutboxItem
+from runs import clock
 from runs.refusal import Refusal
 from tests.assistants.sending.making import act, delivery_to, make_destination, make_item
 from tests.factories import make_assistant
@@ -105,3 +106,16 @@ def test_what_has_no_delivery_there_says_where_it_may_go(tmp_path: Path, capsys)
         assert act("deliver", str(item.pk), *words) == 2
         assert "has no delivery" in capsys.readouterr().err
     assert not (tmp_path / "got").exists()
+
+
+@pytest.mark.parametrize(("asked", "within"), [("7200", 7200), ("1", 30), ("9999999", 86400)])
+def test_a_receiver_that_asks_for_time_has_it_up_to_a_day(receiver, asked, within):
+    assistant = make_assistant()
+    hook = make_destination("hook", "webhook", assistant, url=receiver.url, allow_lan=True)
+    receiver.status, receiver.headers = 503, {"Retry-After": asked}
+    make_item(assistant)
+
+    assert deliver_due().failed == 1
+
+    after = (delivery_to(hook).next_at - clock.now()).total_seconds()
+    assert within - 30 < after <= within

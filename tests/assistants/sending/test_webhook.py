@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import hashlib
 import hmac
 import json
 import socket
 import threading
 import time
+from email.utils import format_datetime
 
 import pytest
 
 from assistants.delivery import webhook
 from assistants.delivery.kinds import WebhookSettings
-from assistants.delivery.parcel import OUTPUT_MAX, Failed
+from assistants.delivery.parcel import OUTPUT_MAX, Doubtful, Failed
 from runs import clock, credentials
 from runs.refusal import Refusal
 from tests.assistants.sending.making import parcel
@@ -116,6 +118,74 @@ def test_a_receiver_that_drips_has_no_more_time():
         thread.join()
 
 
+def answers(server: socket.socket, answer: bytes, *, holds: threading.Event) -> None:
+    """Take one whole POST, say this much, and stay until told to go."""
+    connection, _ = server.accept()
+    with connection:
+        got = b""
+        while b'"body"' not in got or not got.endswith(b"}"):
+            got += connection.recv(65536)
+        connection.sendall(answer)
+        holds.wait(60)
+
+
+def asked(answer: bytes, *, is_held: bool, timeout_s: float = 20) -> str:
+    holds = threading.Event()
+    if not is_held:
+        holds.set()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(
+            target=answers, args=(server, answer), kwargs={"holds": holds}, daemon=True
+        )
+        thread.start()
+        try:
+            return post(f"http://127.0.0.1:{server.getsockname()[1]}/", timeout_s=timeout_s)
+        finally:
+            holds.set()
+            thread.join()
+
+
+def test_the_status_decides_however_slowly_the_rest_comes():
+    began = b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\ntaken"
+
+    assert asked(began, is_held=True, timeout_s=2) == "taken"
+    assert asked(began, is_held=False) == "taken"
+    with pytest.raises(Failed, match="answered 410") as failed:
+        asked(began.replace(b"200 OK", b"410 Gone"), is_held=True, timeout_s=2)
+    assert failed.value.lasting
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 2", b"what?\r\n\r\n"])
+def test_one_that_took_all_of_it_and_hung_up_may_have_it(answer):
+    with pytest.raises(Doubtful, match="took all of it"):
+        asked(answer, is_held=False)
+
+
+@pytest.mark.parametrize(
+    ("status", "header", "wait_s"),
+    [
+        (429, "120", 120), (503, "7200", 7200), (503, "soon", 0), (503, "-5", 0), (500, "120", 0),
+        (429, "Thu, 01 Jan 1970 00:00:00 GMT", 0), (429, "9" * 400, 999999999), (429, "", 0),
+        (503, "Fri, 31 Dec 9999 99:99:99 GMT", 0),
+    ],
+)  # fmt: skip
+def test_a_receiver_may_ask_to_be_left_alone_for_a_while(receiver, status, header, wait_s):
+    receiver.status, receiver.headers = status, {"Retry-After": header}
+
+    with pytest.raises(Failed, match=f"answered {status}") as failed:
+        post(receiver.url)
+    assert failed.value.wait_s == wait_s
+
+
+def test_a_receiver_may_name_the_time(receiver):
+    at = clock.now() + dt.timedelta(hours=2)
+    receiver.status, receiver.headers = 503, {"Retry-After": format_datetime(at, usegmt=True)}
+
+    with pytest.raises(Failed) as failed:
+        post(receiver.url)
+    assert 7000 < failed.value.wait_s <= 7200
+
+
 def test_an_endless_answer_is_cut(receiver):
     receiver.body = b"x" * 5_000_000
 
@@ -155,6 +225,13 @@ def test_no_spelling_of_a_private_address_is_public(address):
         ("10.0.0.1", True), ("127.0.0.1", True), ("fd00::1", True), ("8.8.8.8", True),
         ("169.254.169.254", False), ("::ffff:169.254.169.254", False), ("fe80::1%1", False),
         ("0.0.0.0", False), ("::", False), ("224.0.0.1", False),  # noqa: S104
+        ("64:ff9b::a9fe:a9fe", False), ("64:ff9b::a00:1", True), ("64:ff9b:1::a9fe:a9fe", False),
+        ("64:ff9b:1:a9fe:a9:fe00::", False), ("64:ff9b:1:a9fe:00fe:a900::", True),
+        ("2002:a9fe:a9fe::1", False), ("::a9fe:a9fe", False), ("::1", True),
+        ("::ffff:0:a9fe:a9fe", False), ("2001:0:a9fe:a9fe::1", False),
+        ("2001:0:808:808::5601:5601", False), ("64:ff9b::6464:64c8", False),
+        ("fd00:ec2::254", False), ("100.100.100.200", False), ("168.63.129.16", False),
+        ("fd20:ce::254", False), ("fd00:ec2::255", True), ("100.100.100.201", True),
     ],
 )  # fmt: skip
 def test_where_private_addresses_are_allowed_link_local_ones_are_not(address, may):
@@ -217,6 +294,7 @@ def test_what_is_no_url_to_post_to_is_refused(url):
         ("127.0.0.1", True), ("10.0.0.1", True), ("[::1]", True), ("0x7f.1", True),
         ("2130706433", True), ("169.254.169.254", False), ("2852039166", False),
         ("[::ffff:169.254.169.254]", False), ("[fe80::1]", False), ("0", False),
+        ("[64:ff9b::a9fe:a9fe]", False), ("[fd00:ec2::254]", False),
         ("224.0.0.1", False),
     ],
 )  # fmt: skip
