@@ -12,7 +12,7 @@ from tests.engine.running import build_missing
 pytestmark = pytest.mark.engine
 
 
-@pytest.mark.parametrize("agent", ["pi"])
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "pi"])
 def test_a_real_agent_changes_a_repository_and_its_change_is_accepted(docker_ready, docker, agent):
     build_missing(agent)
     path = repository(docker.ground / "project")
