@@ -152,7 +152,7 @@ def changes(snapshot: MemorySnapshot) -> dict[str, Any]:
         found = compared(assistant, earlier(snapshot), snapshot)
         texts = Texts(store_of(assistant))
         entries = [
-            {"line": texts.head(each), "lines": [_marked(line) for line in texts.lines(each)]}
+            {"line": texts.head(each), "lines": [marked(line) for line in texts.lines(each)]}
             for each in islice(found, DIFFERENCES_MAX)
         ]
     except (Damaged, OSError) as exc:
@@ -163,5 +163,6 @@ def changes(snapshot: MemorySnapshot) -> dict[str, Any]:
 _MARKS = {"+": "add", "-": "del", "@": "hunk"}
 
 
-def _marked(line: str) -> tuple[str, str]:
+def marked(line: str) -> tuple[str, str]:
+    """A line of a difference, and which kind it is: the style sheet's."""
     return _MARKS.get(line[:1], "same"), line

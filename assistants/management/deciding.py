@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from django.core.management.base import CommandParser
 
-from assistants import outbox, showing_items
+from assistants import outbox, places, showing_items
 from assistants.models import OutboxItem
 from runs import audit
 from runs.management.numbers import whole
@@ -90,7 +90,9 @@ def decide_each(
 def _told(standing: outbox.Standing) -> str:
     item = standing.item
     if item.state == OutboxItem.State.PENDING:
-        return f"item {item.pk}: your approval counts; {standing.missing} more needed"
+        where = visible(", ".join(each.name for each in places.places_of(item))) or "nowhere yet"
+        more = f"{standing.missing} more needed"
+        return f"item {item.pk}: your approval counts; {more}, and it goes to {where} as set up now"
     if item.state != OutboxItem.State.APPROVED:
         return f"item {item.pk} is {item.state}"
     names = [each.destination.name for each in showing_items.deliveries(item)]

@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from assistants import briefing, briefs
+from assistants import briefing, briefs, deciding
 from assistants.config import restored
 from assistants.memory.differences import Texts
 from assistants.memory.snapshots import store_of
@@ -17,7 +17,6 @@ from runs.pages import for_those_who_may, page
 from runs.sight import seen_by
 
 NOW = "now"
-_MARKS = {"+": "add", "-": "del", "@": "hunk"}
 
 
 @require_safe
@@ -46,7 +45,7 @@ def brief(request: HttpRequest, name: str) -> HttpResponse:
         "since": since,
         "text": text,
         "trouble": trouble,
-        "lines": [(_MARKS.get(line[:1], "same"), line) for line in lines],
+        "lines": [deciding.marked(line) for line in lines],
     }
     return page(
         request,

@@ -7,7 +7,8 @@ from django.contrib.auth.models import Permission, User
 
 from assistants import awaiting, deciding, places, showing_items
 from assistants.models import ApprovedPlaces, Delivery, Destination, OutboxItem
-from runs.models import AuditEvent, Decision
+from runs import audit
+from runs.models import AuditEvent, Decision, TerminalAccount
 from runs.refusal import Refusal
 from runs.verdicts import Person
 from tests.assistants.sending.making import act, approve, make_destination, make_item, reject
@@ -140,6 +141,13 @@ def test_whose_approval_counts_no_more_is_told_and_asked_again(item, capsys):
     assert "approved, it goes to other" in told
     assert act("outbox", "show", str(item.pk)) == 0
     assert "anna may approve once more" in capsys.readouterr().out
+
+
+def test_the_terminal_says_what_an_approval_is_for(item, capsys):
+    TerminalAccount.objects.create(account=audit.account(), user=user("anna").user)
+
+    assert act("approve", str(item.pk)) == 0
+    assert "1 more needed, and it goes to first as set up now" in capsys.readouterr().out
 
 
 def test_a_second_approver_with_an_old_page_is_refused(item):
