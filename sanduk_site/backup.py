@@ -172,6 +172,7 @@ def _there(target: Path) -> Refusal:
 
 def _write(draft: Path, place: Path, *, with_secrets: bool, with_database: bool) -> None:
     home: Path = settings.SANDUK_HOME
+    installation = install_id()  # made now, where no run has needed it yet
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
         with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6) as tar:
@@ -195,7 +196,7 @@ def _write(draft: Path, place: Path, *, with_secrets: bool, with_database: bool)
                 kind=KIND,
                 version=__version__,
                 made_at=clock.now().isoformat(timespec="seconds"),
-                installation=install_id(),
+                installation=installation,
                 with_secrets=with_secrets,
                 migrations=applied,
                 left_out=tuple(_left_out(with_secrets=with_secrets, with_database=with_database)),

@@ -28,11 +28,10 @@ import django; django.setup()
 from runs.home import prepare
 prepare()
 from assistants.models import Delivery, Destination
-from runs import audit, credentials, clock, installation
+from runs import audit, credentials, clock
 from django.contrib.sessions.backends.db import SessionStore
 from tests.factories import make_assistant, make_wakeup, make_run
 from tests.site.pages import make_item
-installation.install_id()
 daily = make_assistant("daily", directory="/srv/daily")
 place = Destination.objects.create(name="mail", kind="file", config={})
 for state in ("waiting", "sending", "failed", "sent"):
