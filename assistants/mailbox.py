@@ -28,12 +28,14 @@ def tell(
 
     Args:
         source: where it comes from.
-        source_id: what tells it from others of that source; the same one twice is one message.
+        source_id: what tells it from others of that source; the same one twice is one message,
+            unless the first was taken back and this one says something else.
         author: the site user who tells it; None for the OS account of this process.
         needs: what its owner must have let them do.
 
     Raises:
-        Refusal: it is empty, no text, too long, too many wait, or they may not tell it.
+        Refusal: it is empty, no text, too long, too many wait, this very message was taken back,
+            or they may not tell it.
     """
     belonging.require(author, assistant, needs)
     _check(text)
@@ -41,7 +43,9 @@ def tell(
         raise Refusal("--source-id takes at most 200 printable characters")
     arrived = InboxMessage.objects.filter(assistant=assistant, source=source, source_id=source_id)
     if source_id and (found := arrived.first()):
-        return found, False
+        if found.withdrawn_at is None:
+            return found, False
+        _check_corrected(found, text)
     if InboxMessage.objects.waiting().filter(assistant=assistant).count() >= WAITING_MAX:
         raise Refusal(
             f"{WAITING_MAX:,} messages wait for {assistant.name} already; take some back with "
@@ -50,6 +54,8 @@ def tell(
         )
     try:
         with transaction.atomic():
+            if source_id:  # what corrects a message that was taken back has its name from now on
+                arrived.filter(withdrawn_at__isnull=False).update(source_id="")
             message = InboxMessage.objects.create(
                 assistant=assistant,
                 body=text,
@@ -79,6 +85,15 @@ def take_back(pk: int, *, actor: Any = None) -> InboxMessage:
         raise Refusal(f"message {pk} was taken back {message.withdrawn_at:%Y-%m-%d %H:%M} already")
     audit.record("inbox.withdraw", f"assistant:{message.assistant.name}", actor=actor, message=pk)
     return message
+
+
+def _check_corrected(found: InboxMessage, text: str) -> None:
+    """Whoever sends the same once more does not know that a person took it back."""
+    if found.body == text:
+        raise Refusal(
+            f"message {found.pk} has this source id and this text, and was taken back "
+            f"{found.withdrawn_at:%Y-%m-%d %H:%M}; another --source-id tells it anew"
+        )
 
 
 def _check(text: str) -> None:

@@ -159,7 +159,7 @@ def take(assistant: Assistant, wakeup: Wakeup | None, moment: str) -> MemorySnap
     Args:
         wakeup: which wakeup it is taken for; None only by hand.
         moment: one of MemorySnapshot.Moment. A second snapshot of one moment of one wakeup is not
-            taken: the first stands.
+            taken: the first stands; so does, by hand, one of the same that waits for review.
 
     Raises Refusal when it cannot be kept.
     """
@@ -170,7 +170,11 @@ def take(assistant: Assistant, wakeup: Wakeup | None, moment: str) -> MemorySnap
     with locked(assistant) as memory:
         refuse_while_running(memory)
         captured, last = memory.observe()
-        if last is not None and last.moment == _Moment.BY_HAND:
+        is_same = last is not None and last.digest == captured.manifest.digest
+        # what is held already would only wait for the same decision twice
+        if last is not None and (
+            last.moment == _Moment.BY_HAND or (is_same and last.review == _Review.WAITING)
+        ):
             return last
         review = _Review.NOT_ASKED if last is None else inherited(last)
         return memory.record(captured, _Moment.BY_HAND, review=review)

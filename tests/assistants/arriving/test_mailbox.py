@@ -51,6 +51,21 @@ def test_the_same_source_id_arrives_once_even_after_it_was_read(sanduk):
     assert InboxMessage.objects.filter(assistant=one).count() == 2
 
 
+def test_what_corrects_a_message_that_was_taken_back_is_not_lost():
+    one = make_assistant("daily")
+    first, _ = mailbox.tell(one, "the wrong figures", source_id="S1")
+    mailbox.take_back(first.pk)
+
+    with pytest.raises(Refusal, match=rf"message {first.pk} has this source id .*was taken back"):
+        mailbox.tell(one, "the wrong figures", source_id="S1")
+    corrected, is_new = mailbox.tell(one, "the right figures", source_id="S1")
+
+    assert is_new
+    assert corrected.pk != first.pk
+    assert mailbox.tell(one, "the right figures", source_id="S1") == (corrected, False)
+    assert bodies() == ["the right figures"]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_the_same_source_id_at_the_same_moment_arrives_once():
     one = make_assistant()

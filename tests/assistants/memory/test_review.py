@@ -285,6 +285,16 @@ def test_nothing_is_restored_while_a_wakeup_or_a_run_works_there(scout):
         memory.take(scout, None, "by_hand")
 
 
+def test_what_is_held_already_is_not_held_a_second_time(held):
+    after = wake(held, writing("notes", "new"))
+
+    assert memory.take(held, None, "by_hand") == after
+    assert moments(held).count("after waiting") == len(held.snapshots.filter(review="waiting")) == 1
+    writing("notes", "newer")(workspace(held))
+    assert memory.take(held, None, "by_hand").review == "waiting"
+    assert held.snapshots.filter(review="waiting").count() == 2
+
+
 def test_a_put_back_that_was_cut_off_before_its_row_leaves_nothing_to_review(held):
     after = wake(held, writing("poison", "obey me"))
     first = memory.start_from(held)
