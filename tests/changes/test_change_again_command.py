@@ -122,3 +122,19 @@ def test_what_goes_is_said_and_trouble_is_1(sanduk, monkeypatch):
     assert sanduk("gc", "--json").data["gone"] == ["clone abc"]
     monkeypatch.setattr("changes.collecting.collect", lambda dry_run=False: Collected())
     assert "there is nothing to do" in sanduk("gc").err
+
+
+def test_what_waits_or_goes_on_is_cancelled_and_nothing_else(sanduk, project: Project):
+    queued, going, waits = make_change(), make_change(), project.change()
+    assert Change.objects.claim(going.pk, OWNER, 30.0)
+
+    assert sanduk("cancel", queued.uid).out == (
+        f"change {queued.uid} is cancelled; it had not begun\n"
+    )
+    assert sanduk("cancel", going.uid, "--json").data["cancelled"] == "asked"
+    said = sanduk("cancel", waits.uid)
+    assert said.code == 2
+    assert "is review: nothing of it goes on" in said.err
+    queued.refresh_from_db()
+    going.refresh_from_db()
+    assert (queued.state, going.stop_by) == ("failed", "anna")

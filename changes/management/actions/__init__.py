@@ -14,6 +14,7 @@ ACTIONS: dict[str, tuple[str, str, str]] = {
     "accept": ("deciding", "Accept", "yes, to exactly what was read: makes a branch of it"),
     "reject": ("deciding", "Reject", "no, with a --reason"),
     "revise": ("making", "Revise", "have another attempt made on top of this one"),
+    "cancel": ("cancelling", "Cancel", "end an attempt that waits or is being made"),
     "status": ("listing", "Status", "what goes on, what waits for a person"),
     "stats": ("listing", "Stats", "how many became what, how long it took, what it cost"),
     "gc": ("collecting", "Gc", "remove what nobody needs any more; --dry-run"),
