@@ -6,49 +6,29 @@ import datetime as dt
 import json
 import os
 import sqlite3
-import sys
 from pathlib import Path
-from subprocess import CompletedProcess, run
+from subprocess import CompletedProcess
 
 import pytest
 
 from tests.engine.migrated import lay_out
+from tests.site.only_scripts import asked
 
-ROOT = Path(__file__).parents[2]
-INFO = {"ID": "x", "ServerVersion": "27.0", "OperatingSystem": "Linux", "MemoryLimit": True}
 GIT = "git version 2.39.0"
 
 
 @pytest.fixture
 def doctor(tmp_path: Path):
     """doctor(words...): the command where only the given scripts stand for other programs."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name in ("sh", "cat"):
-        (folder / name).symlink_to(f"/bin/{name}")
+    (tmp_path / "state").mkdir(mode=0o700)
+    lay_out(tmp_path / "state")
 
-    def asked(*words: str, scripts: dict[str, str] | None = None, **env: str):
-        for name, script in {"git": f"echo {GIT}", **(scripts or {})}.items():
-            (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-            (folder / name).chmod(0o755)
-        given = {
-            "PATH": str(folder),
-            "HOME": str(tmp_path),
-            "SANDUK_HOME": str(tmp_path / "state"),
-            "SANDUK_MIN_FREE_MB": "1",
-            "PYTHONPATH": str(ROOT),
-            "DOCKER_HOST": f"unix://{tmp_path}/none.sock",
-            **env,
-        }
-        command = [sys.executable, "-m", "sanduk_site", "doctor", *words]
-        if not (tmp_path / "state").exists():
-            (tmp_path / "state").mkdir(mode=0o700)
-            lay_out(tmp_path / "state")
-        done = run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
+    def examine(*words: str, scripts: dict[str, str] | None = None, **env: str):
+        programs = {"git": f"echo {GIT}", **(scripts or {})}
+        given = {"SANDUK_MIN_FREE_MB": "1", **env}
+        return asked(tmp_path, "doctor", *words, scripts=programs, env=given)
 
-    return asked
+    return examine
 
 
 def lines(done: CompletedProcess[str]) -> dict[str, dict[str, str]]:

@@ -5,43 +5,25 @@ from __future__ import annotations
 import json
 import os
 import socket
-import sys
 from pathlib import Path
-from subprocess import CompletedProcess, run
+from subprocess import CompletedProcess
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.site.only_scripts import asked
+
 INFO = {"ID": "x", "ServerVersion": "27.0", "OperatingSystem": "Linux", "MemoryLimit": True}
 
 
 @pytest.fixture
 def system(tmp_path: Path):
     """system(words...): `sanduk system` where only the given scripts stand for engines."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name in ("sh", "cat"):
-        (folder / name).symlink_to(f"/bin/{name}")
 
-    def asked(*words: str, scripts: dict[str, str] | None = None, **env: str):
-        for name, script in (scripts or {}).items():
-            (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-            (folder / name).chmod(0o755)
-        given = {
-            "PATH": str(folder),
-            "HOME": str(tmp_path),
-            "SANDUK_HOME": str(tmp_path / "state"),
-            "SANDUK_MIN_FREE_MB": "0",
-            "PYTHONPATH": str(ROOT),
-            "DOCKER_HOST": f"unix://{tmp_path}/none.sock",
-            **env,
-        }
-        command = [sys.executable, "-m", "sanduk_site", "system", *words]
-        done = run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
+    def look(*words: str, scripts: dict[str, str] | None = None, **env: str):
+        given = {"SANDUK_MIN_FREE_MB": "0", **env}
+        return asked(tmp_path, "system", *words, scripts=scripts or {}, env=given)
 
-    return asked
+    return look
 
 
 def docker_that(says: object) -> dict[str, str]:
@@ -68,7 +50,14 @@ def test_a_working_engine_is_described_and_the_code_is_0(system, tmp_path: Path)
 def test_people_read_the_same_in_lines(system):
     lines = system("status", scripts=docker_that(INFO)).stdout.splitlines()
 
-    assert [line.split(":")[0] for line in lines] == ["sanduk", "home", "docker", "runs", "backup", "site"]
+    assert [line.split(":")[0] for line in lines] == [
+        "sanduk",
+        "home",
+        "docker",
+        "runs",
+        "backup",
+        "site",
+    ]
     assert "27.0 on Linux, the one runs use, cannot limit swap, cpu, pids" in lines[2]
 
 
