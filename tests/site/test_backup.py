@@ -14,11 +14,13 @@ import tarfile
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from runs import backup_age, clock, pulse
 from runs.refusal import Refusal
 from sanduk_site import backup
+from sanduk_site.backup_file import Manifest, Writer
 from tests.engine.migrated import lay_out
 from tests.site.pages import somebody
 
@@ -248,16 +250,21 @@ def test_a_cut_file_or_another_one_is_refused_and_leaves_nothing(made, tmp_path,
 
 
 def test_a_later_version_is_refused_before_anything_is_in_place(made, tmp_path):
-    there, *_ = made
-    shutil.copytree(there.home, tmp_path / "later", symlinks=True)
-    later = Home(tmp_path / "later")
-    base = sqlite3.connect(later.home / "sanduk.sqlite3")
+    _, place, *_ = made
+    with tarfile.open(place / "plain.tar.gz") as tar:
+        held = msgspec.json.decode(tar.extractfile("manifest.json").read(), type=Manifest)
+        (tmp_path / "later.sqlite3").write_bytes(tar.extractfile("sanduk.sqlite3").read())
+    base = sqlite3.connect(tmp_path / "later.sqlite3")
     base.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('runs', '9999_x', '')")
     base.commit()
     base.close()
+    with tarfile.open(tmp_path / "later.tar.gz", "w:gz") as tar:
+        writer = Writer(tar)
+        writer.file(tmp_path / "later.sqlite3", "sanduk.sqlite3")
+        held = msgspec.structs.replace(held, files=writer.files, directories=())
+        writer.text("manifest.json", msgspec.json.encode(held))
     other = Home(tmp_path / "other")
-    assert "later sanduk" in later.sanduk("backup", str(tmp_path / "b.tar.gz"), code=2)
-    assert not (tmp_path / "b.tar.gz").exists()
+    assert "later sanduk" in other.sanduk("restore", str(tmp_path / "later.tar.gz"), code=2)
     assert not other.home.exists()
 
 
