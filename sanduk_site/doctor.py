@@ -96,6 +96,15 @@ def _home() -> Iterator[Line]:
         yield Line("disk", "wrong", f"{free:,} MB free there, runs need {needed:,}", fix)
     else:
         yield Line("disk", "ok", f"{free:,} MB free there, runs need {needed:,}")
+    yield _backup(here["backup"])
+
+
+def _backup(backup: dict[str, Any]) -> Line:
+    made = backup["made_at"]
+    if backup["trouble"]:
+        return Line("backup", "note", backup["trouble"], "sanduk backup DIR")
+    told = f"the last one is of {made:%F %T} UTC" if made else "none has been made yet"
+    return Line("backup", "ok" if made else "note", told, "" if made else "sanduk backup DIR")
 
 
 def _clock() -> Line:

@@ -48,7 +48,9 @@ def test_everything_has_a_line_and_json_says_the_same(doctor):
     done = doctor("--json")
 
     found = lines(done)
-    assert {"python", "database", "home", "disk", "clock", "worker", "keys", "git"} <= set(found)
+    every = {"python", "database", "home", "disk", "backup", "clock", "worker", "keys", "git"}
+    assert every <= set(found)
+    assert found["backup"]["fix"] == "sanduk backup DIR"
     assert json.loads(done.stdout)["works"] is False
     assert all(each["fix"] for each in found.values() if each["state"] == "note")
     for name in ("python", "database", "home", "disk", "clock", "git"):
