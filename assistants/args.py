@@ -101,6 +101,11 @@ def settled(
             raise Refusal(f"{_flag(parser, name)} contradicts the key {key}; say it once")
     fields = dict(_field(name, found[name]) for name in named)
     notes = [f"{_flag(parser, name)} in args is read as its key" for name in named]
+    notes += [
+        f"--env {name} in args: at each wakeup, what counts is the worker's own {name}"
+        for name in found.get("env", [])
+        if "=" not in name
+    ]
     return fields, tuple(_rooted(_without(parser, named, args), directory)), notes
 
 

@@ -68,6 +68,11 @@ class Arrival:
         """What is wrong with one of its keys, at its line if the file has it."""
         return _wrong(self.directory, self.text, key, why)
 
+    @property
+    def written_args(self) -> tuple[str, ...]:
+        """Its `args` as the file has them, with the flags that are read as keys."""
+        return tuple(tomllib.loads(self.text + "\n").get("args", ()))
+
     def given(self, key: str) -> int | None:
         """The line where it gives this key; None when it does not."""
         return line_of(self.text, key)

@@ -12,13 +12,14 @@ from assistants.config import Config
 from assistants.models import Assistant, InboxMessage
 from recipes.catalog import is_path
 from runs import tree
+from runs.management.commands.sanduk_run import NOT_SET, order_from
 from runs.management.commands.sanduk_run import Command as RunCommand
-from runs.management.commands.sanduk_run import order_from
 from runs.order import Order
 from runs.refusal import Refusal
 
 BRIEF_MAX = 1024 * 1024  # bytes
 MESSAGES_MAX = 64 * 1024  # bytes of messages in one task; later ones wait for the next wakeup
+_NOT_SET = "there is no such variable here, and a wakeup has its worker's environment"
 
 
 class BrokenSettings(Exception):
@@ -103,7 +104,9 @@ def order(assistant: Assistant, config: Config, text: str, *, budget_usd: float 
             options = vars(parser.parse_args([*words, "--", text]))
     except SystemExit:
         why = said.getvalue().strip().removeprefix("sanduk: ").partition("\n")[0]
-        raise BrokenSettings(f"its args cannot be used: {why}") from None
+        why = why.removeprefix("argument ").replace("; see sanduk run --help", "")
+        which = "args" if config.args else "settings"
+        raise BrokenSettings(f"its {which} cannot be used: {why}") from None
     for name in ("report", "stats_file", "detach", "dry_run", "json", "keep"):
         if options[name]:
             flag = name.replace("_", "-")
@@ -111,7 +114,7 @@ def order(assistant: Assistant, config: Config, text: str, *, budget_usd: float 
     try:
         return order_from(options)
     except Refusal as exc:
-        raise BrokenSettings(str(exc)) from None
+        raise BrokenSettings(str(exc).replace(NOT_SET, _NOT_SET)) from None
 
 
 def _words(assistant: Assistant, config: Config, budget_usd: float | None) -> list[str]:

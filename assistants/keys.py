@@ -12,6 +12,7 @@ from runs import duration
 from runs.order import MODES
 
 YEAR_S = 366 * 86400
+_SMALLEST_USD = 0.000001  # as it is handed to a run
 _DURATION = "a duration"
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60))
 
@@ -116,6 +117,8 @@ def _money() -> Kind:
             raise _refuse(takes, value)
         if not (math.isfinite(value) and 0 < value < 10**9):
             raise WrongValue(f"it takes {takes}, not {value}")
+        if value < _SMALLEST_USD:
+            raise WrongValue(f"it takes {takes}, and no less than a millionth of one, not {value}")
         return float(value)
 
     return Kind(takes, read)

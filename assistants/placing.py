@@ -26,6 +26,18 @@ _FLAGS = {
 }  # fmt: skip
 
 
+# how a refusal begins that is about what a key holds
+_BEGINNINGS = {
+    "runtime": "no engine is called |engine ",
+    "recipe": "recipe ",
+    "agent": "no agent is called |agent ",
+    "provider": "there is no provider |provider |no agent here speaks to ",
+    "model": "model ",
+    "brief": "its brief ",
+    "gate": "its gate ",
+}
+
+
 def at_its_key(arrival: Arrival, why: str) -> Refusal:
     """A refusal of its run as one of its file: with the line, and no flag that nobody wrote."""
     for flag, key in _FLAGS.items():
@@ -35,10 +47,32 @@ def at_its_key(arrival: Arrival, why: str) -> Refusal:
         if not _is_in_args(arrival, flag):
             said = written.sub(key, why).removeprefix(f"{key} ").removeprefix(": ")
             return arrival.wrong(key, said)
-    for key in ("brief", "gate"):
-        if why.startswith(f"its {key} ") and arrival.given(key) is not None:
-            return arrival.wrong(key, why)
+    key = _key_meant(arrival, why)
+    if key and arrival.given(key) is not None:
+        return arrival.wrong(key, why.removeprefix(f"{key} "))
+    if arrival.given("args") is not None and _says_args(arrival, why, key):
+        for flag, name in _FLAGS.items():
+            if not _is_in_args(arrival, flag):  # nobody wrote that one
+                why = re.sub(rf"{flag}(?![\w-])", name, why)
+        return arrival.wrong("args", why)
     return Refusal(f"assistant {arrival.name}: {why}")
+
+
+def _key_meant(arrival: Arrival, why: str) -> str:
+    """The key that a refusal begins with, in the words of whoever looked at its value; or ""."""
+    for key, beginning in _BEGINNINGS.items():
+        if re.match(beginning, why):
+            return key
+    return ""
+
+
+def _says_args(arrival: Arrival, why: str, key: str) -> bool:
+    """Whether a flag in its args is what a refusal is about."""
+    words = [word.partition("=")[0] for word in arrival.written_args]
+    named = [f"--{key}"] if key else re.findall(r"--[a-z][a-z-]*", why)
+    if why.startswith("kit "):
+        named.append("--kit")
+    return any(flag in words for flag in named)
 
 
 def check_places(arrival: Arrival) -> None:

@@ -31,7 +31,8 @@ def _named(kit: recipes.Kit) -> list[tuple[str, str]]:
 def _unknown(named: Iterable[tuple[str, str]]) -> Iterator[str]:
     # other packages are asked only where a name is not one of ours: that takes time
     if odd := [(place, name) for place, name in named if name not in BUILT_IN]:
-        known = agent_names()
+        known = agent_names(for_tests=True)
         for place, name in odd:
             if name not in known:
-                yield f"{place}: there is no agent {name} here; known are {', '.join(known)}"
+                offered = ", ".join(agent_names())
+                yield f"{place}: there is no agent {name} here; known are {offered}"

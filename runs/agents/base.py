@@ -133,6 +133,7 @@ class Agent(ABC):
     skills_dir: ClassVar[str | None] = None  # relative to the image's home
     instructions_file: ClassVar[str | None] = None
     repository_tools: ClassVar[str] = ""  # the `allowed_tools` that work on a repository needs
+    for_tests: ClassVar[bool] = False  # found by its name, and offered nowhere
     from_documents: ClassVar[bool] = False  # written from the agent's documents, never run with it
 
     def check(self, request: Request, provider: Provider) -> None:

@@ -53,9 +53,14 @@ def get_agent(name: str) -> Agent:
     raise refusals[0]
 
 
-def agent_names() -> tuple[str, ...]:
-    """Every agent that can be loaded: the built-in ones first, then the others by name."""
-    return (*BUILT_IN, *_plugins()[0])
+def agent_names(*, for_tests: bool = False) -> tuple[str, ...]:
+    """Every agent that can be loaded: the built-in ones first, then the others by name.
+
+    Args:
+        for_tests: with those that tests bring, which nobody is offered.
+    """
+    found = (name for name, agent in _plugins()[0].items() if for_tests or not agent.for_tests)
+    return (*BUILT_IN, *found)
 
 
 def plugin_problems() -> tuple[str, ...]:
@@ -63,22 +68,20 @@ def plugin_problems() -> tuple[str, ...]:
     return _plugins()[1]
 
 
-def _plugins() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    names: list[str] = []
+def _plugins() -> tuple[dict[str, Agent], tuple[str, ...]]:
+    agents: dict[str, Agent] = {}
     problems: list[str] = []
     for point in _offered():
         if point.name in BUILT_IN:
             problems.append(f"{_source(point)} offers {point.name}, which is built in; left out")
-        elif point.name in names:
+        elif point.name in agents:
             problems.append(f"{_source(point)} offers {point.name} a second time; left out")
         else:
             try:
-                _from_entry_point(point)
+                agents[point.name] = _from_entry_point(point)
             except AgentRefusal as refusal:
                 problems.append(str(refusal))
-            else:
-                names.append(point.name)
-    return tuple(names), tuple(problems)
+    return agents, tuple(problems)
 
 
 def _offered(name: str | None = None) -> list[EntryPoint]:

@@ -24,6 +24,7 @@ from runs.plan import Plan, make_plan
 from runs.refusal import Refusal
 
 TASK_FILE_MAX = 16 * 2**20
+NOT_SET = "this shell has no such variable"
 
 
 class Command(SandukCommand):
@@ -171,7 +172,7 @@ def _environment(texts: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
         elif name in os.environ:
             names.append(name)
         else:
-            raise Refusal(f"--env {name}: this shell has no such variable; give it as {name}=VALUE")
+            raise Refusal(f"--env {name}: {NOT_SET}; give it as {name}=VALUE")
     return env, tuple(names)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -117,7 +118,13 @@ def test_s9_what_could_not_run_is_refused_when_it_arrives(directory, toml, said)
         ('mounts = [".:/work"]', "line 1: mounts: "),
         ('brief = "none.md"', "line 1: brief: its brief none.md is not there"),
         ('gate = "none.sh"', "line 1: gate: its gate "),
-        ('recipe = "./none.json"', "none.json"),
+        ('recipe = "./none.json"', "line 1: recipe: "),
+        ('recipe = "/etc"', "line 1: recipe: /etc: this is a directory"),
+        ('recipe = "none"', "line 1: recipe: none: there is none"),
+        ('runtime = "xen"', "line 1: runtime: no engine is called xen"),
+        ('args = ["--kit", "none"]', "line 1: args: kit none: "),
+        ('args = ["--runtime", "xen"]', "line 1: args: no engine is called xen"),
+        ("budget = 0.0000001", "line 1: budget: it takes US dollars above 0"),
     ],
 )
 def test_what_could_not_run_is_told_by_line_and_key_and_by_no_flag_nobody_wrote(
@@ -128,6 +135,48 @@ def test_what_could_not_run_is_told_by_line_and_key_and_by_no_flag_nobody_wrote(
 
     assert said.replace("line 1", "line 2") in str(refused.value)
     assert "--" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ('agent = "nobody"', "line 2: agent: no agent is called 'nobody'"),
+        ('agent = "pi"\nprovider = "nobody"', "line 3: provider: there is no provider 'nobody'"),
+        ('agent = "pi"\nprovider = "gemini"', "line 3: provider: "),
+    ],
+)
+def test_an_agent_or_a_provider_that_is_not_there_is_told_at_its_key(directory, toml, said):
+    with pytest.raises(Refusal, match=said) as refused:
+        arriving.add(directory(toml=toml, more=""))
+
+    assert "scripted" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--memory", "1b"], "--memory 1b is 1 bytes"),
+        (["--no-network"], "--no-network has no relay, which contradicts mode sealed"),
+        (["--upstream=x"], "--upstream means nothing with the rehearsal model"),
+        (
+            ["--env", "NOT_SET_ANYWHERE"],
+            "--env NOT_SET_ANYWHERE: there is no such variable here, and a wakeup has its",
+        ),
+    ],
+)
+def test_what_is_wrong_in_args_is_told_at_its_line(directory, words, said):
+    with pytest.raises(Refusal) as refused:
+        arriving.add(directory(toml=f"{HOLDING}args = {json.dumps(words)}", more=""))
+
+    assert f"line 6: args: {said}" in str(refused.value)
+
+
+def test_a_variable_taken_from_the_environment_is_said_to_be_the_workers(directory, monkeypatch):
+    monkeypatch.setenv("SET_HERE", "1")
+
+    added = arriving.add(directory(toml=HOLDING + 'args = ["--env", "SET_HERE"]'))
+
+    assert [note for note in added.notes if "the worker's own SET_HERE" in note]
 
 
 def test_a_flag_that_is_in_args_is_named_as_it_is_written(directory):

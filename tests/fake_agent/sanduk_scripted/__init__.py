@@ -34,6 +34,7 @@ class Scripted(Agent):
     protocols = ("anthropic-messages", "openai-chat", "openai-responses")
     honours = frozenset({"key_env", "base_url_env"})
     takes_stdin = True
+    for_tests = True
     skills_dir = ".agents/skills"
     instructions_file = ".config/scripted/AGENTS.md"
 

@@ -18,10 +18,17 @@ from tests.runs.agents.shapes import REHEARSAL, RELAY, TOKEN
 def test_it_is_found_through_its_entry_point(name, calls_model):
     agent = get_agent(name)
 
-    assert name in agent_names()
+    assert name in agent_names(for_tests=True)
     assert plugin_problems() == ()
     assert agent.calls_model is calls_model
     assert type(agent).__module__ == "sanduk_scripted"
+
+
+def test_nobody_is_offered_it():
+    assert not [name for name in agent_names() if name.startswith("scripted")]
+    with pytest.raises(AgentRefusal) as refused:
+        get_agent("nope")
+    assert "scripted" not in str(refused.value)
 
 
 def test_without_a_model_it_needs_no_provider_that_serves_one():
