@@ -125,7 +125,7 @@ def _of_name(each: ChangedPath) -> Iterator[Flag]:
         return
     text = each.path.decode(errors="surrogateescape")
     trouble = ""
-    if visible_name(text) != text:
+    if visible(text) != text:
         trouble = (
             f"the name holds what nobody sees, or is no UTF-8: {visible_name(text, limit=200)}"
         )

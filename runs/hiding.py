@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runs.refusal import Refusal
-from runs.visible import visible
+from runs.visible import visible_name
 
 ENTRIES_LOOKED_AT = 300_000
 MOST_HIDDEN = 200  # each is a mount of its own
@@ -81,7 +81,7 @@ def found(root: Path, patterns: Sequence[str]) -> Hidden:
     for path in covered:
         if any(ord(c) < 0x20 or c == "\x7f" for c in path):
             raise Refusal(
-                f"--hide matches {visible(path)}, and no engine can cover a name with control "
+                f"--hide matches {visible_name(path)}, and no engine can cover a name with control "
                 "characters: rename it, or hide its directory"
             )
     return Hidden(covered, tuple(each for each in dict.fromkeys(patterns) if each in idle))
@@ -102,7 +102,7 @@ def usual_secrets(root: Path, hidden: Iterable[str]) -> list[str]:
 
 def warning(seen: Sequence[str]) -> str:
     """What to tell of such names: which, and how to hide one."""
-    shown = ", ".join(visible(path, limit=80) for path in seen[:3])
+    shown = ", ".join(visible_name(path, limit=80) for path in seen[:3])
     more = f" and {len(seen) - 3} more" if len(seen) > 3 else ""
     name = visible(seen[0].rpartition("/")[2], limit=80)
     return f"the agent can read {shown}{more}; --hide {shlex.quote(name)} would cover it"

@@ -25,8 +25,11 @@ def visible(text: str, *, limit: int | None = None, lines: bool = False) -> str:
 
 
 def visible_name(name: str, *, limit: int | None = None) -> str:
-    """The same for a file's name, in which a line feed is no space and a byte may be no UTF-8."""
-    if not name.isprintable():
+    """The same for a file's name, in which a line feed is no space and a byte may be no UTF-8.
+
+    A backslash is doubled: two names never look the same, unless both were cut.
+    """
+    if "\\" in name or not name.isprintable():
         name = "".join(_of_name(c) for c in name)
     return visible(name, limit=limit)
 
@@ -35,7 +38,9 @@ def _of_name(char: str) -> str:
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:  # as os.fsdecode gives a byte
         return f"\\x{code - 0xDC00:02x}"
-    return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(char, char)
+    if 0x80 <= code <= 0xFF and unicodedata.category(char) in _HIDDEN:  # no such byte
+        return f"\\u{code:04x}"
+    return {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}.get(char, char)
 
 
 def _shown(char: str, *, lines: bool) -> str:
@@ -45,5 +50,7 @@ def _shown(char: str, *, lines: bool) -> str:
         return " "
     if unicodedata.category(char) in _HIDDEN:
         code = ord(char)
+        if code > 0xFFFF:
+            return f"\\U{code:08x}"
         return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
     return char

@@ -18,7 +18,7 @@ from assistants.memory.manifest import Entry, Manifest
 from assistants.memory.store import PIECE, Incoming, Store
 from runs import tree
 from runs.agents.base import REPORT_NAME
-from runs.visible import visible
+from runs.visible import visible_name
 
 MB = 10**6
 MAX_DEPTH = 256  # directories in one another: each is an open descriptor while it is read
@@ -203,7 +203,7 @@ class _Reading:
 
     def _leave_out(self, path: str, why: str, *, is_lost: bool = True) -> None:
         if len(self._left_out) < TOLD:
-            self._left_out.append(LeftOut(visible(path, limit=1000), why, is_lost))
+            self._left_out.append(LeftOut(visible_name(path, limit=1000), why, is_lost))
         else:
             self._more += 1
             self._more_lost |= is_lost

@@ -108,7 +108,7 @@ def entry_as_json(entry: Entry | None) -> dict[str, Any] | None:
 
 
 def _told(left: dict[str, Any]) -> str:
-    path, why = visible_name(str(left.get("path", ""))), visible(str(left.get("why", "")))
+    path, why = visible(str(left.get("path", ""))), visible(str(left.get("why", "")))
     return f"{path}: {why}" if path else why
 
 

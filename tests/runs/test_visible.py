@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.visible import visible
+from runs.visible import visible, visible_name
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ from runs.visible import visible
         ("zero\u200bwidth\u200d", "zero\\u200bwidth\\u200d"),
         ("\ufeff", "\\ufeff"),
         ("a\u2028b\u2029c", "a\\u2028b\\u2029c"),
-        ("\U000e0041", "\\ue0041"),  # a tag character
+        ("\U000e0041", "\\U000e0041"),  # a tag character
         ("soft\xadhyphen", "soft\\xadhyphen"),
         ("\ud800", "\\ud800"),
         ("\x85", "\\x85"),
@@ -58,3 +59,37 @@ def test_whatever_it_is_given_it_is_safe_to_print(text, limit, lines):
     assert not any(unicodedata.category(c)[0] == "C" for c in shown if c not in allowed)
     assert limit is None or len(shown) <= limit
     shown.encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("odd\nname", "odd\\nname"),
+        ("odd\\nname", "odd\\\\nname"),
+        ("\udc85", "\\x85"),
+        ("\x85", "\\u0085"),
+        ("plain ünï", "plain ünï"),
+    ],
+)
+def test_a_name_is_told_from_one_that_is_written_like_it(name, shown):
+    assert visible_name(name) == shown
+
+
+NAMES = st.text(st.sampled_from("\\nxu1e085\n\t\x85\udc85\ue004\U000e0041\xad ") | st.characters())
+
+
+def _read_back(shown: str) -> str:
+    def char(found: re.Match[str]) -> str:
+        if digits := found[1] or found[2] or found[3]:
+            code = int(digits, 16)
+            return chr(0xDC00 + code if found[1] and code >= 0x80 else code)
+        return {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}[found[4]]
+
+    return re.sub(
+        r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", char, shown, flags=re.DOTALL
+    )
+
+
+@given(NAMES)
+def test_a_name_can_be_read_back_so_no_two_look_the_same(name):
+    assert _read_back(visible_name(name)) == name
