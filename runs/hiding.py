@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runs.refusal import Refusal
-from runs.visible import visible_name
+from runs.visible import visible, visible_name
 
 ENTRIES_LOOKED_AT = 300_000
 MOST_HIDDEN = 200  # each is a mount of its own
