@@ -10,7 +10,7 @@ import msgspec
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from assistants import belonging, outbox, reach
+from assistants import appending, belonging, outbox, reach
 from assistants.delivery.kinds import CommandSettings, Settings, settings_of
 from assistants.delivery.sending import settle
 from assistants.models import Assistant, Delivery, Destination, OutboxItem
@@ -27,14 +27,16 @@ def add(
     kind: str,
     settings: Settings,
     *,
-    timeout_s: int,
+    timeout_s: int | None = None,
     remind_after_s: int | None = None,
     assistants: Iterable[str] = (),
 ) -> tuple[Destination, bool]:
     """Keep a destination, or change the one of that name; with whether it is new.
 
     Args:
-        remind_after_s: it is told of items that wait for a decision for so long; None: of none.
+        timeout_s: how long one delivery may take; None: as it was, or a minute for a new one.
+        remind_after_s: it is told of items that wait for a decision for so long; 0: of none;
+            None: as it was.
         assistants: the names of those whose items go there, besides those that had it before.
 
     Raises Refusal: it cannot work, or the name is taken by one of another kind.
@@ -45,6 +47,7 @@ def add(
         raise Refusal(f"{name!r} is no name of a destination: {exc.messages[0]}") from None
     settings.check()
     reach.check_out_of_reach(f"destination {name}", reach.places_of(settings))
+    appending.check(name, settings)
     config = msgspec.to_builtins(settings)
     with transaction.atomic():
         linked = [one_assistant(each) for each in assistants]
@@ -53,8 +56,11 @@ def add(
             raise Refusal(f"{name} is a destination already, a {found.kind}; remove it first")
         is_new = found is None
         found = found or Destination(name=name, kind=kind)
-        found.config, found.timeout_s = config, timeout_s
-        found.remind_after_s = remind_after_s
+        found.config = config
+        if timeout_s is not None:
+            found.timeout_s = timeout_s
+        if remind_after_s is not None:
+            found.remind_after_s = remind_after_s or None
         found.save()
         found.assistants.add(*linked)
         audit.record(

@@ -43,7 +43,7 @@ def check(name: str, directory: Path, config: Config) -> None:
         for other, home in others.values_list("name", "directory"):
             if reach.overlaps(Path(home)):
                 raise _refused(key, path, f"the directory of assistant {other}", Path(home))
-        for kind, place in (*_of_image(directory, config), *_of_destinations()):
+        for kind, place in (*of_image(directory, config), *_of_destinations()):
             if reach.holds(place):
                 raise _refused(key, path, kind, place)
 
@@ -101,7 +101,8 @@ def _writable(directory: Path, config: Config) -> Iterator[tuple[str, Path]]:
             yield key, Path(os.path.realpath(mounts.source_of(text)))
 
 
-def _of_image(directory: Path, config: Config) -> Iterator[Place]:
+def of_image(directory: Path, config: Config) -> Iterator[Place]:
+    """The files that say what an assistant's image is made of."""
     files = [each for each in (config.recipe, *_values("--kit", config.args)) if is_path(each)]
     for text in (*files, *_values("--containerfile", config.args)):
         yield "what its image is made of", directory / text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 from ipaddress import ip_address
@@ -26,9 +27,13 @@ class CommandSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def check(self) -> None:
         if not self.argv or shutil.which(self.argv[0]) is None:
             raise Refusal(f"there is no program {''.join(self.argv[:1])!r} on PATH")
+        if "/" in self.argv[0] and not self.argv[0].startswith("/"):
+            raise Refusal(
+                f"{self.argv[0]!r} would be looked for in /, where it runs: say all of it"
+            )
 
     def told(self) -> str:
-        return " ".join(self.argv)
+        return shlex.join(self.argv)
 
 
 class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

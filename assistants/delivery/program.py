@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from runs import clock
 
+DIRECTORY = "/"  # whoever delivers, from wherever: the same words mean the same
+_WORDS = re.compile(r"[\s;|&<>()\"'`=$]+")
 _CHUNK = 64 * 1024
 _KEPT = 64 * 1024  # bytes, the newest: a program says at its end what went wrong
 _REST_MAX = 16  # pieces; a pipe holds no more than one
@@ -26,6 +30,19 @@ class Ended:
     output: str
 
 
+def misplaced(argv: Sequence[str]) -> list[str]:
+    """The words that name a file from the directory of this process, and none from DIRECTORY."""
+    words = dict.fromkeys(word for each in argv for word in (each, *_WORDS.split(each)))
+    return [word for word in words if _is_there(word) and not _is_there(f"{DIRECTORY}{word}")]
+
+
+def _is_there(word: str) -> bool:
+    try:
+        return bool(word) and Path(word).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def run(argv: Sequence[str], stdin: bytes, *, env: Mapping[str, str], timeout_s: float) -> Ended:
     """Run it in a group of its own, which is killed behind it. Raises OSError."""
     process = subprocess.Popen(
@@ -34,7 +51,7 @@ def run(argv: Sequence[str], stdin: bytes, *, env: Mapping[str, str], timeout_s:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=dict(env),
-        cwd="/",
+        cwd=DIRECTORY,
         start_new_session=True,
     )
     with _Talk(process, stdin) as talk:

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import connections, transaction
 
-from assistants import outbox
+from assistants import appending, outbox
 from assistants.delivery import apprise_url, command, file, mail, webhook
 from assistants.delivery.kinds import settings_of
 from assistants.delivery.parcel import (
@@ -109,6 +109,7 @@ def recover(now: dt.datetime | None = None) -> int:
 def send_test(destination: Destination, parcel: Parcel) -> str:
     """Send something that is in no ledger. Raises Failed, Doubtful, Refusal."""
     settings = settings_of(destination.kind, destination.config)
+    appending.check(destination.name, settings)
     return kept(_SENDERS[destination.kind](parcel, settings, destination.timeout_s))
 
 

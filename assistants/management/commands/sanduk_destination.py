@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from assistants import destinations
+from assistants.delivery import program
 from assistants.delivery.kinds import (
     AppriseSettings,
     CommandSettings,
@@ -36,15 +38,26 @@ ONLY_WITH = {
     "smtp_user": ("email",),
     "smtp_secret": ("email",),
 }
+# a setting and what says it; --from and the kind's own flag are always said
+_SAID_BY = {
+    "secret": "secret",
+    "allow_lan": "allow_lan",
+    "host": "smtp",
+    "port": "smtp",
+    "security": "security",
+    "user": "smtp_user",
+    "password_secret": "smtp_secret",
+}
 LONGEST_S = 86400
 SAID_MAX = 200  # characters of what a receiver answered to a test; --json has all that is kept
 
 
 class Command(SandukCommand):
     help = (
-        "Keep the places that approved items go to: add one (or change it), list them, send a "
-        "test, remove one. No agent can name or change one. Secrets are kept with sanduk auth set "
-        "NAME and given here by NAME."
+        "Keep the places that approved items go to: add one, list them, send a test, remove one. "
+        "To add one that is there changes it: what --for, --timeout and --reminders said stays "
+        "until it is said again. No agent can name or change one. Secrets are kept with sanduk "
+        "auth set NAME and given here by NAME."
     )
     examples = (
         "destination add log --file /var/log/sanduk-items.jsonl --for daily",
@@ -62,7 +75,9 @@ class Command(SandukCommand):
         parser.add_argument("action", choices=("add", "list", "test", "remove"))
         parser.add_argument("name", nargs="?", default="")
         kinds = parser.add_mutually_exclusive_group()
-        kinds.add_argument("--command", default="", metavar="WORDS", help="a program; no shell")
+        kinds.add_argument(
+            "--command", default="", metavar="WORDS", help="a program; no shell; run in /"
+        )
         kinds.add_argument("--webhook", default="", metavar="URL", help="POST JSON there")
         kinds.add_argument(
             "--webhook-secret", default="", metavar="NAME", help="the secret that is the whole URL"
@@ -81,14 +96,15 @@ class Command(SandukCommand):
         parser.add_argument("--security", default="", choices=("none", "starttls", "tls"))
         parser.add_argument("--smtp-user", default="", metavar="NAME")
         parser.add_argument("--smtp-secret", default="", metavar="NAME", help="the password's name")
-        parser.add_argument("--timeout", default="60s", metavar="DURATION", help="default: 60s")
+        parser.add_argument("--timeout", default="", metavar="DURATION", help="of a new one: 60s")
         parser.add_argument(
             "--for", dest="assistants", action="append", default=[], metavar="ASSISTANT",
             help="its items go there; repeatable",
         )  # fmt: skip
         parser.add_argument(
             "--reminders", default="", metavar="DURATION",
-            help="tell it once of each item that waits so long for a decision, without its text",
+            help="tell it once of each item that waits so long for a decision, without its text; "
+            "none: no more",
         )  # fmt: skip
         add_json_flag(parser)
 
@@ -110,19 +126,24 @@ class Command(SandukCommand):
 
     def _add(self, name: str, options: dict[str, Any]) -> int:
         kind, settings = settings_from(options)
-        timeout_s = duration.seconds(options["timeout"], what="--timeout", longest_s=LONGEST_S)
-        remind = options["reminders"]
+        before = Destination.objects.filter(name=name, removed_at=None).first()
         found, is_new = destinations.add(
             name,
             kind,
             settings,
-            timeout_s=timeout_s,
-            remind_after_s=duration.seconds(remind, what="--reminders") if remind else None,
+            timeout_s=_timeout(options["timeout"]),
+            remind_after_s=_remind_after(options["reminders"]),
             assistants=options["assistants"],
         )
         self.say(
             f"{name} is {'added' if is_new else 'changed'}; try it: sanduk destination test {name}"
         )
+        if isinstance(settings, CommandSettings):
+            for word in program.misplaced(settings.argv):
+                self.say(f"it runs in /: {visible(word)} is {visible(str(Path('/', word)))} there")
+        if before is not None:
+            for line in _fallen_back(before.config, found.config, options):
+                self.say(line)
         if not found.assistants.exists():
             self.say(
                 f'no assistant\'s items go there yet: --for NAME, or destinations = ["{name}"]'
@@ -175,6 +196,26 @@ class Command(SandukCommand):
             ]
             self.print_table(("NAME", "KIND", "WHERE", "ASSISTANTS"), cells)
         return 0
+
+
+def _timeout(text: str) -> int | None:
+    return duration.seconds(text, what="--timeout", longest_s=LONGEST_S) if text else None
+
+
+def _remind_after(text: str) -> int | None:
+    if text == "none":
+        return 0
+    return duration.seconds(text, what="--reminders") if text else None
+
+
+def _fallen_back(before: dict[str, Any], now: dict[str, Any], options: dict[str, Any]) -> list[str]:
+    """What was set, and is not any more because nobody said it again."""
+    return [
+        f"{field} was {before.get(field)} and is {now[field] or 'none'} now: "
+        f"--{option.replace('_', '-')} was not said again"
+        for field, option in _SAID_BY.items()
+        if not options[option] and before.get(field) != now.get(field)
+    ]
 
 
 def settings_from(options: dict[str, Any]) -> tuple[str, Settings]:

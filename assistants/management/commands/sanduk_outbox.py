@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from assistants import destinations, outbox, reminding
 from assistants import showing_items as showing
-from assistants.delivery import deliver_due
+from assistants.delivery import deliver_due, program
 from assistants.management import elsewhere
 from assistants.management.elsewhere import HereOrThere
 from assistants.models import Delivery, OutboxItem
@@ -46,7 +47,7 @@ class Command(HereOrThere):
         parser.add_argument("--name", default="", metavar="ASSISTANT", help="only of this one")
         parser.add_argument("--limit", type=whole(), default=50, metavar="N", help="default: 50")
         parser.add_argument(
-            "--deliver", default="", metavar="CMD", help="give each to this shell command"
+            "--deliver", default="", metavar="CMD", help="give each to this shell command, run in /"
         )
         add_json_flag(parser)
         super().add_arguments(parser)
@@ -147,6 +148,8 @@ class Command(HereOrThere):
         return 0
 
     def _deliver(self, found: Any, command: str, *, as_json: bool) -> int:
+        for word in program.misplaced([command]):
+            self.say(f"it runs in /: {visible(word)} is {visible(str(Path('/', word)))} there")
         place = destinations.for_command(command)
         items = list(found.filter(state=OutboxItem.State.APPROVED).order_by("created_at", "pk"))
         rows = []

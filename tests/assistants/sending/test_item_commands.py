@@ -203,6 +203,40 @@ def test_a_destination_is_added_changed_tested_listed_and_removed(tmp_path: Path
     assert [action.partition(".")[2] for action in actions] == ["add", "change", "test", "remove"]
 
 
+def test_what_is_not_said_again_stays_or_is_told(tmp_path: Path, capsys):
+    credentials.store("HOOK_SECRET", "x" * 20)
+    hook = ["add", "ops", "--webhook", "https://example.com/hook"]
+    full = ["--secret", "HOOK_SECRET", "--timeout", "5s", "--reminders", "4h"]
+    assert act("destination", *hook, *full) == 0
+    capsys.readouterr()
+
+    assert act("destination", *hook) == 0
+    told = capsys.readouterr().err
+    one = Destination.objects.get()
+    assert (one.timeout_s, one.remind_after_s) == (5, 4 * 3600)
+    assert "secret was HOOK_SECRET and is none now: --secret was not said again" in told
+    assert act("destination", *hook, "--timeout", "7s", "--reminders", "none") == 0
+    one.refresh_from_db()
+    assert (one.timeout_s, one.remind_after_s) == (7, None)
+    assert "said again" not in capsys.readouterr().err
+
+
+def test_a_path_that_is_not_there_where_commands_run_is_told(tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+
+    assert act("destination", "add", "ops", "--command", "./tool") == 2
+    assert "would be looked for in /, where it runs" in capsys.readouterr().err
+    assert act("destination", "add", "ops", "--command", "sh tool") == 0
+    assert "it runs in /: tool is /tool there" in capsys.readouterr().err
+    assert act("outbox", "--deliver", "pwd; cat > ./tool") == 0
+    assert "it runs in /: ./tool is /tool there" in capsys.readouterr().err
+    assert act("destination", "add", "ops", "--command", f"sh {tool}") == 0
+    assert "it runs in /" not in capsys.readouterr().err
+
+
 def test_a_test_that_fails_says_what_was_said(capsys):
     act("destination", "add", "odd", "--command", "sh -c 'echo no such queue; exit 3'")
     capsys.readouterr()

@@ -327,7 +327,7 @@ def test_kill_9_in_the_middle_of_sending_is_unknown_and_never_sent_twice(tmp_pat
     slow = shell("slow", f"{early}touch {tmp_path}/begun; sleep 60", assistant)
     log_to(tmp_path / "log", assistant)
     item = make_item(assistant)
-    env = {**os.environ, "DATABASE_URL": database_url(), "SANDUK_HOME": str(tmp_path)}
+    env = {**os.environ, "DATABASE_URL": database_url(), "SANDUK_HOME": str(tmp_path / "state")}
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED],
         env={**env, "DJANGO_SETTINGS_MODULE": "sanduk_site.settings"},

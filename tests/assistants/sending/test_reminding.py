@@ -114,6 +114,8 @@ def test_reminders_are_asked_for_with_the_destination(tmp_path, monkeypatch, cap
     assert Destination.objects.get().remind_after_s == 4 * HOUR_S
     assert act(*words, "--reminders", "never") == 2
     assert act(*words) == 0
+    assert Destination.objects.get().remind_after_s == 4 * HOUR_S
+    assert act(*words, "--reminders", "none") == 0
     assert Destination.objects.get().remind_after_s is None
 
     waiting(Assistant.objects.get(), 5)
