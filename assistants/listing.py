@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, Count, Exists, Min, OuterRef, Q, QuerySet, Subquery, When
 
 from assistants import keys, schedules
 from assistants.arriving import unread_change
@@ -19,12 +19,17 @@ from runs.refusal import Refusal
 from runs.visible import visible
 
 _STATES = OutboxItem.State
+_ENDS = Wakeup.Outcome
+_DID_NOT_RUN = (_ENDS.MISSED, _ENDS.OVERLAP, _ENDS.QUIET, _ENDS.GATE, _ENDS.NOTHING,
+                _ENDS.BACKING_OFF, _ENDS.CANCELLED)  # fmt: skip
 
 
 def described() -> QuerySet[Assistant]:
     """All that were not removed, with what is told of them, in as many questions as for one."""
     newest = Wakeup.objects.filter(assistant=OuterRef("pk"), state=Wakeup.State.ENDED)
-    newest = newest.order_by("-ended_at", "-pk")
+    # what a slot came to that did not run hides nothing
+    idle = Case(When(outcome__in=_DID_NOT_RUN, then=1), default=0)
+    newest = newest.order_by(idle, "-ended_at", "-pk")
     running = Wakeup.objects.filter(assistant=OuterRef("pk"), state=Wakeup.State.RUNNING)
     return (
         Assistant.objects.present()

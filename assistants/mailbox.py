@@ -7,7 +7,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from assistants import belonging
-from assistants.models import Assistant, InboxMessage
+from assistants.models import Assistant, InboxMessage, Wakeup
 from runs import audit, clock
 from runs.refusal import Refusal
 
@@ -85,6 +85,11 @@ def take_back(pk: int, *, actor: Any = None) -> InboxMessage:
         raise Refusal(f"message {pk} was taken back {message.withdrawn_at:%Y-%m-%d %H:%M} already")
     audit.record("inbox.withdraw", f"assistant:{message.assistant.name}", actor=actor, message=pk)
     return message
+
+
+def is_being_read(message: InboxMessage) -> bool:
+    """Whether a wakeup that is under way was given it."""
+    return message.given_to.filter(state=Wakeup.State.RUNNING).exists()
 
 
 def _check_corrected(found: InboxMessage, text: str) -> None:

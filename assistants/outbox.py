@@ -17,7 +17,7 @@ from runs import audit, clock, four_eyes, secret_scan
 from runs.approval import ApprovalPolicy
 from runs.models import AuditEvent, Decision, TerminalAccount
 from runs.refusal import Refusal
-from runs.verdicts import POLICY, Person, approvers, is_expected, write_down
+from runs.verdicts import POLICY, Person, approvers, check_expected, write_down
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +127,12 @@ def decide(
         return Standing(item, approvals=_approvals(decisions, item))
 
 
+def approved_by(item: OutboxItem, decisions: Iterable[Decision]) -> list[str]:
+    """The people whose approvals count for what an item says and where it goes now, by name."""
+    given = places.counting(decisions, places.digest_of_places(item))
+    return sorted(approvers(given, item.sha256).values())
+
+
 def expire_due(now: dt.datetime | None = None) -> int:
     """End what nobody decided in time; how many. It is never delivered."""
     now = now or clock.now()
@@ -208,11 +214,8 @@ def _check_open(item: OutboxItem) -> None:
 def _check_read(item: OutboxItem, expect: str | None) -> None:
     if digest_of(item.body) != item.sha256:
         raise Refusal(f"item {item.pk} is not what the wakeup wrote: its digest does not fit")
-    if expect is not None and not is_expected(item.sha256, expect):
-        raise Refusal(
-            f"item {item.pk} has the digest {item.sha256}, not {expect}; read it again: "
-            f"sanduk outbox show {item.pk}"
-        )
+    again = f"sanduk outbox show {item.pk}"
+    check_expected(item.sha256, expect, what=f"item {item.pk}", again=again)
 
 
 def _check_may_approve(item: OutboxItem, person: Person, reason: str) -> None:
@@ -225,10 +228,11 @@ def _check_may_approve(item: OutboxItem, person: Person, reason: str) -> None:
     if policy.may_decide(user_id=person.user_id, authors=authors_of(item)):
         return
     if person.user is None:
-        why = "not its author" if excludes_author(item) else f"{item.approvals} people"
+        people = "1 person" if item.approvals == 1 else f"{item.approvals} people"
+        besides = " other than who asked for it or fed it" if excludes_author(item) else ""
         raise Refusal(
-            f"item {item.pk} is for {why} to approve, and the account {person.account} is mapped "
-            f"to no site user: sanduk user map {person.account} USER"
+            f"item {item.pk} is for {people}{besides} to approve, and the account "
+            f"{person.account} is mapped to no site user: sanduk user map {person.account} USER"
         )
     raise Refusal(f"{person.name} asked for item {item.pk} or fed it, and cannot approve it")
 

@@ -7,7 +7,7 @@ from typing import Any
 from assistants import places
 from assistants.delivery.kinds import settings_of
 from assistants.models import Delivery, OutboxItem
-from assistants.outbox import excludes_author, subject_of
+from assistants.outbox import approved_by, excludes_author, subject_of
 from runs import secret_scan
 from runs.models import Decision
 from runs.refusal import Refusal
@@ -89,7 +89,11 @@ def standing(item: OutboxItem) -> list[str]:
     if is_open:
         people = "1 person" if item.approvals == 1 else f"{item.approvals} people"
         author = ", not who asked for it or fed it" if excludes_author(item) else ""
-        lines.append(f"waits for {people} to approve{author}")
+        if given := approved_by(item, decisions):
+            names = visible(", ".join(given))
+            lines.append(f"approved by {len(given)} of {people}{author}: {names}; waits for more")
+        else:
+            lines.append(f"waits for {people} to approve{author}")
         leads = [each.name for each in places.places_of(item)]
         lines.append(f"approved, it goes to {visible(', '.join(leads)) or 'nowhere yet'}")
         if item.expires_at is not None:

@@ -17,7 +17,7 @@ from runs import audit, clock, four_eyes
 from runs.approval import ApprovalPolicy
 from runs.models import AuditEvent, Decision, TerminalAccount
 from runs.refusal import HostRefusal, Refusal
-from runs.verdicts import Person, approvers, is_expected, write_down
+from runs.verdicts import Person, approvers, check_expected, write_down
 
 REVISED = "change.revise"  # in the audit: who asked for another attempt
 
@@ -258,11 +258,8 @@ def _decided(change: Change) -> Refusal:
 
 
 def _check_expected(change: Change, attempt: Attempt, expect: str | None) -> None:
-    if expect is not None and not is_expected(attempt.digest, expect):
-        raise Refusal(
-            f"{change} has the digest {attempt.digest}, not {expect}; read it again: "
-            f"sanduk change show {change.uid}"
-        )
+    again = f"sanduk change show {change.uid}"
+    check_expected(attempt.digest, expect, what=str(change), again=again)
 
 
 def _check_read(change: Change, attempt: Attempt, expect: str | None) -> None:

@@ -25,7 +25,7 @@ from runs import audit, four_eyes, secret_scan
 from runs.approval import ApprovalPolicy
 from runs.models import Decision
 from runs.refusal import Refusal
-from runs.verdicts import Person, is_expected, write_down
+from runs.verdicts import Person, check_expected, write_down
 
 DIRECTORY = "skills"
 FILE_MAX = 64 << 10  # bytes
@@ -249,8 +249,7 @@ def _locked(pk: int, state: str) -> Skill:
 def _check_read(skill: Skill, expect: str | None) -> None:
     if digest_of(skill.body) != skill.sha256:
         raise Refusal(f"skill {skill} is not what the agent wrote: its digest does not fit")
-    if expect is not None and not is_expected(skill.sha256, expect):
-        raise Refusal(f"skill {skill} has the digest {skill.sha256}, not {expect}; read it again")
+    check_expected(skill.sha256, expect, what=f"skill {skill}")
 
 
 def _write_down(skill: Skill, verdict: Decision.Verdict, person: Person, reason: str) -> None:

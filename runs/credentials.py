@@ -35,7 +35,7 @@ def stored() -> dict[str, str]:
     Raises Damaged when the file is not what we wrote, Refusal when it cannot be read; no value is
     named.
     """
-    path = _path()
+    path = stored_in()
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -76,7 +76,7 @@ def set_aside_damaged() -> Path | None:
         try:
             stored()
         except Damaged:
-            path = _path()
+            path = stored_in()
             path.chmod(0o600)
             name = f"credentials.damaged-{clock.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
             return path.rename(path.with_name(name))
@@ -109,7 +109,8 @@ def _damaged(path: Path) -> str:
     return f"{path} is damaged; set the keys again with: sanduk auth set NAME, which moves it aside"
 
 
-def _path() -> Path:
+def stored_in() -> Path:
+    """The file; there is none before the first secret."""
     home: Path = settings.SANDUK_HOME
     return home / "credentials"
 
@@ -117,7 +118,7 @@ def _path() -> Path:
 @contextmanager
 def _exclusively() -> Iterator[None]:
     lock = os.open(
-        _path().with_name("credentials.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        stored_in().with_name("credentials.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
     )
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -132,9 +133,9 @@ def _write(content: dict[str, str]) -> None:
     Raises Refusal when that is not possible; the secrets that were there stay.
     """
     try:
-        _replace(_path(), content)
+        _replace(stored_in(), content)
     except OSError as exc:
-        raise Refusal(f"{_path()} cannot be written: {exc.strerror}") from None
+        raise Refusal(f"{stored_in()} cannot be written: {exc.strerror}") from None
 
 
 def _replace(path: Path, content: dict[str, str]) -> None:

@@ -39,6 +39,26 @@ def is_expected(digest: str, expect: str) -> bool:
     return len(expect) >= DIGEST_MIN and digest.startswith(expect.lower())
 
 
+def check_expected(digest: str, expect: str | None, *, what: str, again: str = "") -> None:
+    """Refuse what is not what a person read.
+
+    Args:
+        expect: the beginning of the digest of what was read; None when it was not given.
+        again: how to read it again, as a command.
+
+    Raises Refusal.
+    """
+    if expect is None or is_expected(digest, expect):
+        return
+    if expect and digest.startswith(expect.lower()):
+        raise Refusal(
+            f"--expect {expect} is too short: it takes the first {DIGEST_MIN} characters of the "
+            f"digest, or more, and this is {len(expect)}"
+        )
+    how = f": {again}" if again else ""
+    raise Refusal(f"{what} has the digest {digest}, not {expect}; read it again{how}")
+
+
 def write_down(
     subject: str,
     digest: str,

@@ -70,9 +70,9 @@ def test_another_digest_than_the_one_that_was_read_is_refused(project):
     change = project.change()
 
     for expect in ("0" * 64, change.attempt.digest[:11], ""):
-        with pytest.raises(Refusal, match="read it again"):
+        with pytest.raises(Refusal, match=r"read it again|too short"):
             gate.accept(change.uid, SOMEBODY, yes(expect=expect))
-        with pytest.raises(Refusal, match="read it again"):
+        with pytest.raises(Refusal, match=r"read it again|too short"):
             gate.reject(change.uid, SOMEBODY, expect=expect, reason="no")
     assert state(change) == "review"
 

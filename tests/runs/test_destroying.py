@@ -7,7 +7,7 @@ import io
 import pytest
 from django.core.management import call_command
 
-from runs import dismantling, home
+from runs import credentials, dismantling, home
 from runs.reconcile import Reconciled
 
 pytestmark = pytest.mark.django_db
@@ -38,3 +38,13 @@ def test_where_there_is_no_sample_none_is_named(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO("destroy\n"))
     call_command("sanduk_destroy")
     assert "rm -r" not in capsys.readouterr().err
+
+
+def test_stored_keys_are_spoken_of_where_there_are_any(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("no\n"))
+    call_command("sanduk_destroy")
+    assert "stored keys" not in capsys.readouterr().err
+
+    credentials.store("SOME_KEY", "x" * 20)
+    call_command("sanduk_destroy")
+    assert "and stored keys" in capsys.readouterr().err

@@ -25,7 +25,7 @@ from runs.visible import visible
 
 ACTIONS = {
     "log": "its snapshots, newest first",
-    "diff": "what the last wakeup changed; what ID changed; what is between two, or ID and now",
+    "diff": "what the last wakeup changed; ID: what it did; two: between them; now: since the last",
     "show": "one snapshot (the newest), with every entry",
     "report": "the last report, and what that wakeup changed in the memory",
     "take": "keep what the workspace holds now",
@@ -280,6 +280,8 @@ def _asked(
     """The two memories that `diff` compares."""
     if len(ids) == 2:
         return _one(assistant, ids[0]), _one_or_now(assistant, ids[1])
+    if ids == [NOW]:
+        return _newest(assistant), _one_or_now(assistant, NOW)
     snapshot = _one(assistant, ids[0]) if ids else _last_after(assistant)
     return earlier(snapshot), snapshot
 

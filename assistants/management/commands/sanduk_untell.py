@@ -33,6 +33,8 @@ class Command(SandukCommand):
         else:
             for each in taken:
                 self.print(f"message {each.pk} to {each.assistant.name} is taken back")
+                if mailbox.is_being_read(each):
+                    self.say(f"message {each.pk}: the wakeup under way has it, and may act on it")
         for why in refused:
             self.say(why)
         return 2 if refused and not taken else int(bool(refused))

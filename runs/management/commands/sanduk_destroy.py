@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from runs import audit, dismantling
+from runs import audit, credentials, dismantling
 from runs.home import sample_directory
 from runs.management.terminal import SandukCommand, add_engine_flags, removed_in_words
 from runs.models import Run
@@ -60,7 +60,8 @@ class Command(SandukCommand):
     def _state(self) -> int:
         home = settings.SANDUK_HOME
         runs = Run.objects.count()
-        self.say(f"{home} holds the records and reports of {runs} run(s), and stored keys")
+        kept = ", and stored keys" if credentials.stored_in().exists() else ""
+        self.say(f"{home} holds the records and reports of {runs} run(s){kept}")
         print(f"Type {WORD} to remove them for good: ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip() != WORD:
             self.say("they stay as they are")

@@ -105,6 +105,17 @@ def test_list_counts_mail_and_items_and_names_the_state(sanduk, directory):
     assert sanduk("assistant", "list", "--json")[0]["state"] == "running"
 
 
+def test_the_last_real_outcome_is_not_hidden_by_slots_that_did_not_run(sanduk, directory):
+    one = arriving.add(directory()).assistant
+    make_wakeup(one, state="ended", outcome="quiet")
+    assert sanduk("assistant", "list", "--json")[0]["last_outcome"] == "quiet"
+    make_wakeup(one, state="ended", outcome="failed")
+    for outcome in ("overlap", "backing_off", "nothing", "missed", "gate"):
+        make_wakeup(one, state="ended", outcome=outcome)
+
+    assert sanduk("assistant", "list", "--json")[0]["last_outcome"] == "failed"
+
+
 def test_list_asks_as_often_for_many_as_for_one(sanduk):
     def asked() -> int:
         with CaptureQueriesContext(connection) as queries:

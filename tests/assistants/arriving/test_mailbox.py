@@ -99,6 +99,16 @@ def test_what_is_no_message_is_refused(text, said):
     assert bodies() == []
 
 
+def test_taking_back_what_a_wakeup_has_already_says_so(sanduk):
+    one = make_assistant("daily")
+    seen, unseen = (mailbox.tell(one, text)[0] for text in ("seen", "unseen"))
+    seen.given_to.add(make_wakeup(one, state="running"))
+
+    assert "is taken back" in sanduk("untell", str(seen.pk), str(unseen.pk))
+    assert f"message {seen.pk}: the wakeup under way has it" in sanduk.err
+    assert f"message {unseen.pk}" not in sanduk.err
+
+
 def test_a_source_id_is_short_and_printable():
     for bad in ("x" * 201, "a\nb"):
         with pytest.raises(Refusal, match="--source-id"):

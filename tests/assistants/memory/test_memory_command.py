@@ -111,6 +111,9 @@ def test_diff_of_two_and_of_now_and_as_json(scout, capsys):
     [change] = found["differences"]
     assert (change["change"], change["path"]) == ("changed", "notes")
     assert scout.snapshots.count() == count
+    assert said(capsys, "scout", "diff", "now") == said(
+        capsys, "scout", "diff", str(second.pk), "now"
+    )
 
 
 def test_diff_names_what_could_not_be_kept(make, capsys):

@@ -27,6 +27,10 @@ def user(name: str) -> Person:
     return Person(user=User.objects.create(username=name), account=name)
 
 
+def standing_of(item: OutboxItem) -> str:
+    return "\n".join(showing_items.standing(OutboxItem.objects.get(pk=item.pk)))
+
+
 def state_of(item: OutboxItem) -> str:
     return OutboxItem.objects.get(pk=item.pk).state
 
@@ -111,7 +115,7 @@ def test_a_secret_that_was_taken_out_is_a_finding_too(capsys):
 def test_an_empty_digest_is_a_wrong_one(wrong):
     item = make_item(hold=True)
 
-    with pytest.raises(Refusal, match="read it again"):
+    with pytest.raises(Refusal, match=r"read it again|too short"):
         approve(item, ROOT, expect=wrong)
     with pytest.raises(SystemExit):
         act("approve", str(item.pk), "--expect", "")
@@ -164,7 +168,7 @@ def test_a_decision_binds_to_what_was_read():
     item = make_item(hold=True)
 
     for wrong in ("0" * 64, item.sha256[:11], item.sha256 + "0"):
-        with pytest.raises(Refusal, match="read it again"):
+        with pytest.raises(Refusal, match=r"read it again|too short"):
             approve(item, ROOT, expect=wrong)
     approve(item, ROOT, expect=item.sha256[:12].upper())
     assert Decision.objects.get().digest == item.sha256
@@ -191,12 +195,36 @@ def test_two_people_must_approve_and_one_is_never_two():
     assert state_of(item) == "approved"
 
 
+def test_after_one_of_two_approvals_it_is_told_whose_that_was():
+    item = make_item(hold=True, approvals=2)
+    assert "waits for 2 people to approve" in standing_of(item)
+
+    approve(item, user("anna"))
+    assert "approved by 1 of 2 people: anna; waits for more" in standing_of(item)
+
+
+def test_what_is_for_others_than_its_author_is_told_so():
+    item = make_item(hold=True, exclude_author=True)
+
+    with pytest.raises(Refusal, match="is for 1 person other than who asked for it or fed it to a"):
+        approve(item, Person(account="nobody-here"))
+
+
+def test_the_right_digest_that_is_too_short_is_told_to_be():
+    item = make_item(hold=True)
+
+    with pytest.raises(Refusal, match=r"too short: it takes the first 12 characters .* this is 11"):
+        outbox.decide(item.pk, Decision.Verdict.APPROVE, user("anna"), expect=item.sha256[:11])
+    with pytest.raises(Refusal, match="has the digest"):
+        outbox.decide(item.pk, Decision.Verdict.APPROVE, user("boris"), expect="0" * 11)
+
+
 def test_an_account_mapped_to_nobody_counts_only_where_one_approval_is_asked():
     two, eyes = make_item(hold=True, approvals=2), make_item(hold=True, exclude_author=True)
 
     with pytest.raises(Refusal, match="sanduk user map root USER"):
         approve(two, ROOT)
-    with pytest.raises(Refusal, match="not its author"):
+    with pytest.raises(Refusal, match="other than who asked for it or fed it"):
         approve(eyes, ROOT)
     assert not Decision.objects.exists()
     assert reject(two, ROOT).item.state == "rejected"

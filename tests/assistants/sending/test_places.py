@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from assistants.delivery import deliver_due
+from assistants.delivery.kinds import CommandSettings
 from assistants.models import Delivery
 from tests.assistants.sending.making import make_destination, make_item
 from tests.factories import make_assistant
@@ -32,3 +33,7 @@ def test_an_item_goes_where_the_host_says_whatever_stands_in_it(tmp_path: Path):
     assert [each.destination.name for each in Delivery.objects.all()] == ["log"]
     assert told.exists()
     assert not never.exists()
+
+
+def test_a_program_is_told_in_words_a_shell_reads_back():
+    assert CommandSettings(argv=("notify", "two words", "$x")).told() == "notify 'two words' '$x'"
