@@ -51,11 +51,21 @@ def _what_it_is(path: Path) -> str:
             return f"is of this host's system ({way})" if way != path else "is of the system"
         if hidden := _hidden(way):
             return f"is hidden ({hidden}), as settings and start files are"
+    return "is a program" if _is_program(path) else ""
+
+
+def _is_program(path: Path) -> bool:
+    """Whether it may be run and holds something else than what a destination appends.
+
+    Some file systems (CIFS, FAT) say of every file that it may be run.
+    """
     try:
-        mode = path.stat().st_mode
+        if not path.is_file() or not path.stat().st_mode & 0o111:
+            return False
+        with path.open("rb") as file:
+            return file.read(1) not in (b"", b"{")
     except OSError:
-        return ""
-    return "is a program" if mode & 0o111 else ""
+        return False
 
 
 def _hidden(path: Path) -> str:

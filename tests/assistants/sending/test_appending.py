@@ -89,6 +89,18 @@ def test_not_to_a_program(tmp_path: Path):
         add(tool)
 
 
+def test_again_to_where_every_file_may_be_run(tmp_path: Path):
+    """CIFS and FAT keep no modes: what was appended is no program for that."""
+    assistant = make_assistant()
+    make_destination("log", "file", assistant, path=str(tmp_path / "items"))
+    for mode in (0o600, 0o777):
+        make_item(assistant)
+        assert deliver_due().sent == 1
+        (tmp_path / "items").chmod(mode | 0o111)
+    make_item(assistant)
+    assert deliver_due().sent == 1
+
+
 def test_not_to_an_assistants_directory(tmp_path: Path):
     (tmp_path / "daily").mkdir()
     make_assistant("daily", directory=str(tmp_path / "daily"))
