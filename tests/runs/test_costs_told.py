@@ -120,6 +120,7 @@ def test_containers_stand_under_headings_too(capsys, monkeypatch):
 
     monkeypatch.setattr(sanduk_ps, "get_engine", lambda _: Engine())
     monkeypatch.setattr(sanduk_ps, "install_id", lambda: "here")
+    monkeypatch.setattr(sanduk_ps.purposes, "of", lambda uids: dict.fromkeys(uids, "a change"))
     sanduk_ps.Command().act(runtime="", json=False)
     headings, line = capsys.readouterr().out.splitlines()
 
