@@ -151,7 +151,7 @@ class _Reader:
             directory=self.directory,
             config=config,
             timings=self._timings(),
-            destinations=values[DESTINATIONS] and tuple(dict.fromkeys(values[DESTINATIONS])),
+            destinations=values[DESTINATIONS],
             sha256=sha256,
             notes=(*self.notes, *_meaning(config)),
             text=self.text,
@@ -246,7 +246,15 @@ class _Reader:
         for number, each in enumerate(tables):
             self._refuse_unknown(each, SCHEDULE_NAMES, number)
         usual = {name: self.document[name] for name in SCHEDULE_NAMES if name in self.document}
-        return tuple(self._timing({**usual, **each}, number) for number, each in enumerate(tables))
+        timings: list[Timing] = []
+        for number, each in enumerate(tables):
+            timing = self._timing({**usual, **each}, number)
+            same = next((at for at, one in enumerate(timings, 1) if one.same_as(timing)), None)
+            if same is not None:
+                key = "every" if timing.every_s else "cron"
+                raise self._wrong(key, f"schedule {number + 1} says what {same} says", number)
+            timings.append(timing)
+        return tuple(timings)
 
     def _timing(self, values: dict[str, Any], number: int | None = None) -> Timing:
         fields = {key.field: self._value(key, values, number) for key in SCHEDULE_KEYS}

@@ -71,7 +71,7 @@ def _text(takes: str = "a string") -> Kind:
     return Kind(takes, read)
 
 
-def _texts(takes: str) -> Kind:
+def _texts(takes: str, *, once: bool = False) -> Kind:
     def read(value: Any) -> tuple[str, ...]:
         if not isinstance(value, list):
             raise _refuse(takes, value)
@@ -80,6 +80,9 @@ def _texts(takes: str) -> Kind:
                 raise WrongValue(f"it takes {takes}; one of its items is {_typed(each)}")
             if "\0" in each:
                 raise WrongValue("one of its items holds a NUL character")
+        twice = next((each for each in value if value.count(each) > 1), None)
+        if once and twice is not None:
+            raise WrongValue(f"{twice!r} is in it twice")
         return tuple(value)
 
     return Kind(takes, read, list)
@@ -204,7 +207,8 @@ SCHEDULE_KEYS = (
         "what becomes of slots the host slept through: `skip`, `once`, or "
         "`once-if-younger-than 6h`"),
     Key("jitter", _duration(86400, zero=True), "jitter_s", 0, "none",
-        "start up to so much later, by an amount that is fixed for each slot"),
+        "start up to so much later, by an amount that is fixed for each slot; it is "
+        "shorter than the time from any slot to the next"),
     Key("quiet_hours", _text(), "quiet_hours", "", "none",
         "no wakeups then, as `22:00-07:00`; a slot in them is recorded as quiet"),
 )  # fmt: skip
@@ -237,7 +241,8 @@ KEYS = (
     Key("budget", _money(), "budget_usd", None, "none", "US dollars one wakeup may spend"),
     Key("daily_budget", _money(), "daily_budget_usd", None, "none",
         "US dollars all wakeups of one day may spend"),
-    Key("allow_hosts", _texts("a list of strings, as [\"x.example\"]"), "allow_hosts", (), "none",
+    Key("allow_hosts", _texts("a list of strings, as [\"x.example\"]", once=True), "allow_hosts",
+        (), "none",
         "hosts a sealed wakeup may reach, as `--allow-host`"),
     Key("mounts", _texts("a list of strings, as [\"~/data:/data\"]"), "mounts", (), "none",
         "directories lent to it, as `--mount`, from this directory"),
@@ -250,7 +255,7 @@ KEYS = (
         "whoever told it something does not count among them"),
     Key("expires", _duration(YEAR_S), "expires_s", None, "never",
         "what nobody decided on ends as expired after this"),
-    Key(DESTINATIONS, _texts("a list of names, as [\"team-mail\"]"), "", None,
+    Key(DESTINATIONS, _texts("a list of names, as [\"team-mail\"]", once=True), "", None,
         "those of `destination add --for`",
         "where approved items go: names from `sanduk destination list`"),
     Key("deliver_failures", _flag(), "deliver_failures", False, "`false`",

@@ -183,6 +183,18 @@ def spoken(timing: schedules.Timing) -> str:
     return ", ".join(words)
 
 
+def why(wakeup: Wakeup, now: dt.datetime) -> str:
+    """The reason of one in the history; of one that waits, until when."""
+    if wakeup.state == Wakeup.State.WAITING and not wakeup.reason:
+        until = wakeup.not_before
+        return f"until {second(until)}" if until > now else "for a process that wakes it"
+    return visible(wakeup.reason, limit=120)
+
+
+def second(at: dt.datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}"
+
+
 def minute(at: dt.datetime | None) -> str:
     return f"{at:%Y-%m-%d %H:%M}" if at else "-"
 
@@ -199,7 +211,7 @@ def next_wakeups(assistant: Assistant, count: int, now: dt.datetime) -> list[tup
         except Refusal as exc:
             raise Refusal(f"assistant {assistant.name}: {exc}") from None
         found += [(schedule, slot) for slot in slots]
-    return sorted(found, key=lambda each: each[1].not_before)[:count]
+    return sorted(found, key=lambda each: (each[1].planned_at, each[1].not_before))[:count]
 
 
 def history(assistant: Assistant, limit: int) -> Iterable[Wakeup]:

@@ -14,11 +14,12 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice, takewhile
+from itertools import islice, pairwise, takewhile
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from assistants import cron
+from assistants.keys import spoken
 from assistants.quiet_hours import QuietHours, quiet_hours
 from runs import duration
 from runs.refusal import Refusal
@@ -30,7 +31,14 @@ COUNTED = 1000  # slots of a cron expression are not counted further
 _WINDOWS = (dt.timedelta(hours=1), dt.timedelta(days=1), dt.timedelta(days=32),
             dt.timedelta(days=366), cron.FARTHEST)  # fmt: skip
 
+_LOOKED_AT = dt.timedelta(days=400)  # with every change of a clock
+_SLOTS_LOOKED_AT = 10_000  # 10 microseconds each
+
 _ABSENT = "the host was off, asleep or busy"
+
+# files beside those of the zones: what they say differs from host to host, or is of no place
+_NO_PLACES = frozenset({"localtime", "posixrules", "Factory"})
+_NOT_NAMES = ("posix/", "right/")
 
 SKIP, ONCE, YOUNG = "skip", "once", "once-if-younger-than"
 
@@ -111,12 +119,29 @@ def check(timing: Timing) -> None:
     if bool(timing.every_s) == bool(timing.cron):
         raise Refusal("give either every or cron")
     zone, quiet = timing.zone, timing.quiet
+    if timing.timezone in _NO_PLACES or timing.timezone.startswith(_NOT_NAMES):
+        raise _no_zone(timing.timezone)
     if timing.cron:
         cron.check(timing.cron, zone)
     if timing.every_s and timing.jitter_s >= timing.every_s:
         raise Refusal("jitter must be shorter than every, or slots would pass each other")
+    if timing.cron and timing.jitter_s:
+        _check_jitter(timing)
     if quiet and _running_after(timing, timing.anchor_at) is None:
         raise Refusal(f"quiet_hours {timing.quiet_hours} cover every slot; nothing would run")
+
+
+def _check_jitter(timing: Timing) -> None:
+    """Refuse one with which a slot of the cron expression could start after the next one."""
+    end = timing.anchor_at + _LOOKED_AT
+    slots = takewhile(lambda slot: slot < end, slots_after(timing, timing.anchor_at))
+    for slot, following in pairwise(islice(slots, _SLOTS_LOOKED_AT)):
+        gap_s = (following - slot).total_seconds()
+        if timing.jitter_s >= gap_s:
+            raise Refusal(
+                f"jitter must be shorter than the {spoken(int(gap_s))} from the slot of "
+                f"{slot:%Y-%m-%d %H:%M} UTC to the next, or they would pass each other"
+            )
 
 
 def slots_after(timing: Timing, after: dt.datetime) -> Iterator[dt.datetime]:
@@ -313,6 +338,10 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise Refusal(
-            f"timezone {name!r} is no zone this host knows; write it as Europe/Berlin or UTC"
-        ) from None
+        raise _no_zone(name) from None
+
+
+def _no_zone(name: str) -> Refusal:
+    return Refusal(
+        f"timezone {name!r} is no zone this host knows; write it as Europe/Berlin or UTC"
+    )

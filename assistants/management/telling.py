@@ -29,6 +29,7 @@ def as_json(wakeup: Wakeup) -> dict[str, Any]:
         "assistant": wakeup.assistant.name,
         "trigger": wakeup.trigger,
         "planned_at": wakeup.planned_at,
+        "not_before": wakeup.not_before,
         "state": wakeup.state,
         "outcome": wakeup.outcome,
         "reason": wakeup.reason,

@@ -134,6 +134,12 @@ def test_mounts_and_recipes_are_found_from_the_directory_and_home(
         ('missed = "once-if-younger-than"', 1, "missed: it takes"),
         ('missed = "never"', 1, "missed: it takes"),
         ('jitter = "1h"', 1, "shorter than every"),
+        ('cron = "0 * * * *"\njitter = "1h"', 2, "jitter: must be shorter than the 1h from"),
+        ('timezone = "localtime"', 1, "timezone: 'localtime' is no zone"),
+        ('[[schedules]]\ncron = "0 6 * * *"\n[[schedules]]\ncron = "0 6 * * *"', 4,
+         "cron: schedule 2 says what 1 says"),
+        ('destinations = ["log", "log"]', 1, "destinations: 'log' is in it twice"),
+        ('allow_hosts = ["a.example", "a.example"]', 1, "allow_hosts: 'a.example' is in it twice"),
         ("approvals = 2", 1, "needs approval = true"),
         ("exclude_author = true", 1, "needs approval = true"),
         ('gate = ""', 1, "empty"),
@@ -316,13 +322,13 @@ def test_the_line_of_a_key_is_that_of_its_statement(text, key, line):
 
 
 # -- leaving -----------------------------------------------------------------------------------
-words = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="/:"), min_size=1,
+words = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="/:."), min_size=1,
                 max_size=12)  # fmt: skip
 seconds = st.integers(1, 7 * 86400)
 timings = st.builds(
     Timing,
     anchor_at=st.just(clock.now().replace(microsecond=0)),
-    every_s=st.integers(3601, 400_000),
+    every_s=st.integers(3601, 40_000),  # a day's quiet hours never hold all of its slots
     jitter_s=st.integers(0, 3600),
     timezone=st.sampled_from(["UTC", "Europe/Berlin"]),
     quiet_hours=st.sampled_from(["", "22:00-07:00"]),
@@ -344,7 +350,7 @@ configs = st.builds(
     gate=st.sampled_from(["", "gate.sh"]),
     mounts=st.lists(words.map(lambda word: f"/srv/{word}:/data")).map(tuple),
     args=st.lists(words.map(lambda word: f"--hide={word}")).map(tuple),
-    allow_hosts=st.lists(words).map(tuple),
+    allow_hosts=st.lists(words, unique=True).map(tuple),
     max_failures=st.integers(1, 1000),
     overlap=st.sampled_from(["skip", "wait"]),
     budget_usd=st.none() | st.floats(0.01, 10),
@@ -360,7 +366,7 @@ configs = st.builds(
 
 @given(
     config=configs,
-    found=st.lists(timings, min_size=1, max_size=3),
+    found=st.lists(timings, min_size=1, max_size=3, unique=True),
     places=st.lists(st.sampled_from(["mail", "log"]), unique=True),
 )
 @settings(max_examples=80, deadline=None)

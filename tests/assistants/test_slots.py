@@ -137,6 +137,12 @@ def test_an_expression_of_every_hour_has_as_many_slots_as_hours_pass(zone, minut
         ({"every_s": 60, "timezone": "Europe/Atlantis"}, "Europe/Atlantis"),
         ({"every_s": 60, "timezone": "../../etc/passwd"}, "no zone"),
         ({"every_s": 60, "jitter_s": 60}, "jitter"),
+        ({"cron": "*/5 * * * *", "jitter_s": 300}, "jitter must be shorter than the 5m"),
+        ({"cron": "0,50 7 * * 1-5", "jitter_s": 3000}, "jitter must be shorter than the 50m"),
+        ({"cron": "30 2,3 * * *", "jitter_s": 1800, "timezone": "Europe/Berlin"}, "the 30m from"),
+        ({"every_s": 60, "timezone": "localtime"}, "no zone"),
+        ({"every_s": 60, "timezone": "Factory"}, "no zone"),
+        ({"cron": "0 7 * * *", "timezone": "right/Europe/Berlin"}, "no zone"),
         ({"every_s": 60, "quiet_hours": "22-7"}, "quiet_hours"),
         ({"every_s": 60, "quiet_hours": "22:00-22:00"}, "whole day"),
         ({"cron": "0 3 * * *", "quiet_hours": "22:00-07:00"}, "every slot"),
@@ -212,3 +218,8 @@ def test_quiet_hours_end_at_the_first_minute_that_is_not_in_them(zone, start, le
     while minute < end:
         assert quiet.hold(minute)
         minute += dt.timedelta(minutes=1)
+
+
+def test_a_jitter_shorter_than_every_gap_is_taken():
+    schedules.check(timing(cron="*/5 * * * *", jitter_s=299))
+    schedules.check(timing(cron="30 2,3 * * *", jitter_s=1799, timezone="Europe/Berlin"))

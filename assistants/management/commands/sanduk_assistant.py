@@ -215,7 +215,7 @@ class Command(SandukCommand):
 
     def _history(self, **options: Any) -> int:
         assistant = one_assistant(options["target"])
-        found = list(listing.history(assistant, options["limit"] or 20))
+        found, now = list(listing.history(assistant, options["limit"] or 20)), clock.now()
         if options["json"]:
             self.print_json([telling.as_json(each) for each in found])
         elif not found:
@@ -225,11 +225,11 @@ class Command(SandukCommand):
                 PAST,
                 [
                     (
-                        f"{each.planned_at:%Y-%m-%d %H:%M}",
+                        listing.second(each.planned_at),
                         each.trigger,
                         (each.outcome or each.state).replace("_", " "),
                         each.run.uid if each.run else "-",
-                        visible(each.reason, limit=120),
+                        listing.why(each, now),
                     )
                     for each in found
                 ],

@@ -206,6 +206,18 @@ def test_history_keeps_the_reason_of_each_slot_that_did_not_run(sanduk):
     assert sanduk("assistant", "history", "daily", "--json")[0]["outcome"] == "quiet"
 
 
+def test_history_says_until_when_one_waits_and_tells_seconds(sanduk):
+    one = make_assistant("daily")
+    later = clock.now() + dt.timedelta(hours=1)
+    make_wakeup(one, planned_at=later, state="waiting")
+    make_wakeup(one, planned_at=later - dt.timedelta(hours=2), state="waiting")
+
+    first, second = sanduk("assistant", "history", "daily").splitlines()[1:]
+    assert first.startswith(f"{later:%Y-%m-%d %H:%M:%S}")
+    assert first.endswith(f"until {later:%Y-%m-%d %H:%M:%S}")
+    assert second.endswith("for a process that wakes it")
+
+
 def test_disable_keeps_who_and_why_and_the_first_reason_stands(sanduk, directory):
     sanduk("assistant", "add", str(directory()))
     assert "is disabled" in sanduk("assistant", "disable", "daily", "--reason", "on holiday")
