@@ -80,9 +80,14 @@ class Box:
         home: str,
         env: Mapping[str, str],
         stdin: str | None,
+        home_files: Mapping[str, str] | None = None,
         entry: Path = ENTRY,
     ) -> tuple[Mount, ...]:
-        """The entry script, the environment it exports, the task, and a passwd for the uid."""
+        """The entry script, the environment it exports, the task, and a passwd for the uid.
+
+        Args:
+            home_files: text by path below the home; a shell's entry writes those not there yet.
+        """
         passwd = (
             "root:x:0:0:root:/root:/bin/sh\n"
             f"agent:x:{uid}:{gid}:agent:{home}:/bin/sh\n"
@@ -93,8 +98,20 @@ class Box:
             self._file("entry", entry.read_text(), mode=0o755),
             self._file("env", lines, owner=(uid, gid)),
             self._file("stdin", stdin or "", owner=(uid, gid)),
+            *self._home(home_files or {}, owner=(uid, gid)),
             Mount(str(self.write("passwd", passwd)), "/etc/passwd"),
         )
+
+    def _home(self, texts: Mapping[str, str], *, owner: tuple[int, int]) -> tuple[Mount, ...]:
+        """A script that puts these files into $HOME, which only the entry knows for certain."""
+        if not texts:
+            return ()
+        lines = ["umask 077\n"]
+        for name, text in texts.items():
+            place = f'"$HOME"/{shlex.quote(name)}'
+            lines.append(f'[ -e {place} ] || {{ mkdir -p "$(dirname {place})"; ')
+            lines.append(f"printf %s {shlex.quote(text)} >{place}; }}\n")
+        return (self._file("home", "".join(lines), owner=owner),)
 
     def covers(self, workspace: str, hidden: Sequence[str]) -> tuple[Mount, ...]:
         """An empty file or directory over each of these paths of the workspace."""

@@ -69,7 +69,11 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     keep: bool = False
     key_of: int = 0  # the site user whose own key it is; 0: this installation's
     within_roots: bool = False  # named on the web: `workdir` must lie below SANDUK_WORK_ROOTS
-    shell: str = ""  # instead of the agent: "tty", on the terminal of the executing process, "pipe"
+    # instead of the agent: "tty", on the terminal of the executing process, or "pipe"; "agent" is
+    # the agent's own interface on that terminal
+    shell: str = ""
+    seed: str = ""  # the first message there, as if it had been typed
+    asks: bool = False  # there it asks before it acts, as it would by itself
 
     @property
     def mode_name(self) -> str:

@@ -20,6 +20,7 @@ from runs import (
     admission,
     hiding,
     keys,
+    launching,
     mounts,
     providers,
     rules,
@@ -31,7 +32,6 @@ from runs.agents import get_agent
 from runs.agents.base import Agent, AgentRefusal, Launch, Request
 from runs.engines import get_engine
 from runs.engines.base import Engine, EngineError, Mount
-from runs.link import PORT
 from runs.order import MODES, Order
 from runs.paths import expanded
 from runs.refusal import HostRefusal, Refusal
@@ -108,16 +108,7 @@ class Plan:
 
     def launch(self, credential: str) -> Launch:
         """How the agent is started, given the run token (or, in open mode, the key)."""
-        if self.provider is None and self.order.shell:
-            return Launch(())
-        if self.provider is None:
-            return self.agent.launch(
-                self.request, _nobody(), task=self.task, root="", credential=""
-            )
-        root = f"http://127.0.0.1:{PORT}" if self.order.relayed else _origin(self.provider)
-        return self.agent.launch(
-            self.request, self.provider, task=self.task, root=root, credential=credential
-        )
+        return launching.launch(self, credential)
 
 
 def make_plan(order: Order, *, ground: Ground | None = None) -> Plan:
@@ -144,8 +135,10 @@ def make_plan(order: Order, *, ground: Ground | None = None) -> Plan:
             base_url_env=order.agent_base_url_env or None,
         )
         if provider is not None or not order.shell:
-            agent.check(request, provider or _nobody())
+            agent.check(request, provider or launching.nobody())
         task = with_instruction(order.task) if order.report_instruction else order.task
+        if order.shell == "agent":
+            agent.check_seed(order.seed)
         agent.check_task(task)
     except AgentRefusal as exc:
         raise Refusal(str(exc)) from None
@@ -227,17 +220,6 @@ def from_containerfile(name: str, tag: str = "") -> Image:
     return Image(tag or own, containerfile=file)
 
 
-def _nobody() -> Provider:
-    """The provider of a run that has none."""
-    return Provider(name="none", scheme="", host="", port=None, prefix="", routes=())
-
-
-def _origin(provider: Provider) -> str:
-    host = f"[{provider.host}]" if ":" in provider.host else provider.host
-    port = f":{provider.port}" if provider.port else ""
-    return f"{provider.scheme}://{host}{port}"
-
-
 def _check_text(order: Order) -> None:
     if not order.task.strip():
         raise Refusal("the task is empty")
@@ -315,7 +297,7 @@ def _agent_and_image(order: Order) -> tuple[Agent, Image]:
 
 def _provider(order: Order, agent: Agent) -> Provider | None:
     if order.no_network:
-        if agent.calls_model and not order.shell:
+        if agent.calls_model and order.shell in ("", "agent"):
             raise Refusal(
                 f"{agent.name} cannot work without its model, and --no-network leaves it none; "
                 "use --mode sealed"

@@ -135,7 +135,7 @@ class Starting:
         launch = self.plan.launch(credential)
         task_on_stdin = launch.task_on_stdin and not self.plan.order.shell
         stdin = f"{launch.before_task}{self.plan.task}" if task_on_stdin else None
-        files = self._files(facts, launch.env, stdin)
+        files = self._files(facts, launch.env, stdin, launch.home_files)
         place = self.plan.workspace.path
         for pattern in self.plan.hidden.idle:
             if pattern in self.plan.order.hide:  # SANDUK_HIDE is for every run, whatever it has
@@ -260,7 +260,11 @@ class Starting:
 
     # -- the agent's container ------------------------------------------------------------------
     def _files(
-        self, facts: ImageFacts, env: Mapping[str, str], stdin: str | None
+        self,
+        facts: ImageFacts,
+        env: Mapping[str, str],
+        stdin: str | None,
+        home_files: Mapping[str, str],
     ) -> tuple[Mount, ...]:
         order, place = self.plan.order, self.plan.workspace
         private = self._holdings.box
@@ -269,8 +273,16 @@ class Starting:
             uid=place.uid,
             gid=place.gid,
             home=_home(facts, self.plan.image),
-            env={**env, **self._proxies(), **self._skills_place(), **order.env, **passed},
+            env={
+                **env,
+                **self._proxies(),
+                **self._skills_place(),
+                **self._colours(),
+                **order.env,
+                **passed,
+            },
             stdin=stdin,
+            home_files=home_files,
             entry=box.SHELL if order.shell else box.ENTRY,
         )
         files = (*files, *private.covers(str(place.path), self.plan.hidden.paths))
@@ -283,6 +295,15 @@ class Starting:
         """Where the entry copies skills to: the agent's own directory, in which it may write."""
         ground, place = self.plan.ground, self.plan.agent.skills_dir
         return {"SANDUK_SKILLS": place} if ground and ground.skills and place else {}
+
+    def _colours(self) -> dict[str, str]:
+        """What the person's terminal can show; by its own name an image seldom knows it."""
+        if self.plan.order.shell not in ("tty", "agent"):
+            return {}
+        true = os.environ.get("COLORTERM") in ("truecolor", "24bit")
+        if not (true or os.environ.get("TERM", "").endswith("256color")):
+            return {}
+        return {"TERM": "xterm-256color", **({"COLORTERM": "truecolor"} if true else {})}
 
     def _proxies(self) -> dict[str, str]:
         """What points ordinary programs at the egress door; the relay is no proxy's business."""
@@ -299,8 +320,9 @@ class Starting:
         order, place = self.plan.order, self.plan.workspace
         is_command = self.plan.agent.is_command
         words = argv if is_command else (*facts.entrypoint, *argv)
-        command = () if order.shell else words
-        if not (facts.entrypoint or order.shell or is_command):
+        plain = order.shell in ("tty", "pipe")
+        command = () if plain else words
+        if not (facts.entrypoint or plain or is_command):
             raise Refusal(
                 f"image {self.plan.image.tag} has no entrypoint; it must be the agent's command"
             )
@@ -322,7 +344,7 @@ class Starting:
             oci_runtime=order.oci_runtime or None,
             share_userns_of=self._link_container or None,
             interactive=bool(order.shell),
-            tty=order.shell == "tty",
+            tty=order.shell in ("tty", "agent"),
         )
 
 

@@ -81,7 +81,7 @@ class Supervision:
         self._container = ""
         self._hiding = Hiding(_keys(plan))
         shell = plan.order.shell
-        follower = partial(Attending, tty=shell == "tty") if shell else Following
+        follower = partial(Attending, tty=shell in ("tty", "agent")) if shell else Following
         self._following: Following = follower(
             plan.engine,
             self._listener,

@@ -17,6 +17,7 @@ from relay import Protocol, Provider, get_provider, provider_names
 
 REPORT_NAME = "REPORT.md"
 ARGV_ELEMENT_BYTES = 131_071  # Linux: MAX_ARG_STRLEN, 32 pages, less the closing NUL
+SEED_BYTES = 100_000  # in one argument, a flag's name before it
 TraceKind = Literal["text", "tool", "problem", "note"]
 _VARIABLES = ("key_env", "base_url_env")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -46,13 +47,30 @@ class Launch:
 
     `argv` follows the image's entrypoint. `env` may hold the run token or, in open mode, the key:
     it enters the container by a file and never stands in an argv. With `task_on_stdin` the task is
-    the whole standard input; otherwise it is the last element of `argv`.
+    the whole standard input; otherwise it is the last element of `argv`. `home_files` are texts
+    by their path in the agent's home; one that the image has there already stays.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     task_on_stdin: bool = False
     before_task: str = ""  # goes before the task on standard input
+    home_files: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """What a person who sits before the agent themselves asked for.
+
+    Args:
+        workdir: where in the container it works; it asks no question about it.
+        seed: the first message, as if the person had typed it; "" for none.
+        asks: it asks before it does what it would ask for by itself, instead of never.
+    """
+
+    workdir: str
+    seed: str = ""
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +147,7 @@ class Agent(ABC):
     takes_stdin: ClassVar[bool] = False  # the task is its standard input, of any length
     needs_model: ClassVar[bool] = False
     calls_model: ClassVar[bool] = True
+    sits: ClassVar[bool] = False  # a person can sit before it: `sitting` says how
     is_command: ClassVar[bool] = False  # argv is all that runs, in any image; its status counts
     skills_dir: ClassVar[str | None] = None  # relative to the image's home
     instructions_file: ClassVar[str | None] = None
@@ -226,6 +245,26 @@ class Agent(ABC):
             root: `scheme://host:port` of the relay, or of the provider in open mode; no path.
             credential: the run token, or the key in open mode; empty when the provider has none.
         """
+
+    def sitting(
+        self, request: Request, provider: Provider, *, at: Sitting, root: str, credential: str
+    ) -> Launch:
+        """How its own interface is started on a terminal, straight at its prompt.
+
+        Only where `sits` is true; `check` and `check_seed` have passed. `root` and `credential`
+        are those of `launch`.
+        """
+        raise AgentRefusal(f"{self.name} has no interface of its own that sanduk can start")
+
+    def check_seed(self, seed: str) -> None:
+        """Raise AgentRefusal when nobody can sit before it, or not with this first message."""
+        if not self.sits:
+            raise AgentRefusal(f"{self.name} has no interface of its own that sanduk can start")
+        size = len(seed.encode("utf-8", "surrogateescape"))
+        if size > SEED_BYTES:
+            raise AgentRefusal(
+                f"a first message takes at most {SEED_BYTES:,} bytes; this one has {size:,}"
+            )
 
     @abstractmethod
     def reader(self) -> Reader:

@@ -7,11 +7,22 @@ slash commands (`/compact`) is that command, as it is for a person who types it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
 from relay import Provider
-from runs.agents.base import Agent, AgentRefusal, Launch, Reader, Request, Result, Tally, Trace
+from runs.agents.base import (
+    Agent,
+    AgentRefusal,
+    Launch,
+    Reader,
+    Request,
+    Result,
+    Sitting,
+    Tally,
+    Trace,
+)
 from runs.agents.evidence import (
     ANSWER_CHARS,
     count,
@@ -34,6 +45,8 @@ QUIET = {
     "DISABLE_ERROR_REPORTING": "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 }
+# A key it was not told about before is asked about, by its last letters.
+KEY_TAIL = 20
 _ASKING = frozenset({"AskUserQuestion", "ExitPlanMode"})
 
 
@@ -47,6 +60,7 @@ class Claude(Agent):
     })  # fmt: skip
     efforts = ("low", "medium", "high", "xhigh", "max")  # others it ignores with a warning
     takes_stdin = True
+    sits = True
     skills_dir = ".claude/skills"
     repository_tools = "Read,Edit,Write,Bash,Glob,Grep,Skill"
     instructions_file = ".claude/CLAUDE.md"
@@ -82,18 +96,48 @@ class Claude(Agent):
             )
             if value
         ]
-        env = {**QUIET, request.key_env or "ANTHROPIC_API_KEY": credential}
-        if request.base_url_env or provider.name != "anthropic" or root != _own_root(provider):
-            # claude appends /v1/messages itself.
-            env[request.base_url_env or "ANTHROPIC_BASE_URL"] = root + provider.prefix.removesuffix(
-                "/v1"
-            )
+        env = _environment(request, provider, root, credential)
         # A task that begins like one of its own slash commands would be taken for the command.
         before = "\n" if task.startswith("/") else ""
         return Launch(tuple(argv), env, task_on_stdin=True, before_task=before)
 
+    def sitting(
+        self, request: Request, provider: Provider, *, at: Sitting, root: str, credential: str
+    ) -> Launch:
+        if at.asks:
+            argv = ["--permission-mode=manual"]  # by itself it decides about most things alone
+        else:
+            accepted = {"skipDangerousModePermissionPrompt": True}
+            argv = ["--dangerously-skip-permissions", f"--settings={json.dumps(accepted)}"]
+        if model := request.model or provider.default_model:
+            argv.append(f"--model={model}")
+        if at.seed:
+            argv += ["--", at.seed]
+        known: dict[str, Any] = {
+            "hasCompletedOnboarding": True,
+            "projects": {at.workdir: {"hasTrustDialogAccepted": True}},
+        }
+        if credential:
+            known["customApiKeyResponses"] = {"approved": [credential[-KEY_TAIL:]], "rejected": []}
+        return Launch(
+            tuple(argv),
+            _environment(request, provider, root, credential),
+            home_files={".claude.json": json.dumps(known)},
+        )
+
     def reader(self) -> ClaudeReader:
         return ClaudeReader()
+
+
+def _environment(
+    request: Request, provider: Provider, root: str, credential: str
+) -> dict[str, str]:
+    env = {**QUIET, request.key_env or "ANTHROPIC_API_KEY": credential}
+    if request.base_url_env or provider.name != "anthropic" or root != _own_root(provider):
+        # claude appends /v1/messages itself.
+        address = root + provider.prefix.removesuffix("/v1")
+        env[request.base_url_env or "ANTHROPIC_BASE_URL"] = address
+    return env
 
 
 def _own_root(provider: Provider) -> str:

@@ -2,6 +2,10 @@
 
 The task goes in on standard input (`-`): 1 MiB, a leading dash, quotes and newlines arrive
 unaltered. The provider is made known by `-c` flags; the key stays in a variable.
+
+Before a person it asks at its first start whether it may trust the directory, and offers a newer
+model than the one it was given: both are answered by `-c` flags too. A sandbox of its own cannot be
+made inside the container: told to ask, it can run nothing but what it asked for.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from relay import Provider
-from runs.agents.base import Agent, Launch, Reader, Request, Result, Tally, Trace
+from runs.agents.base import Agent, Launch, Reader, Request, Result, Sitting, Tally, Trace
 from runs.agents.evidence import (
     ANSWER_CHARS,
     count,
@@ -32,6 +36,13 @@ QUIET = {
     "features.plugins": False,
     "features.apps": False,
 }
+# Models it would offer another one for, as its own table has them.
+NEWER_MODELS = {
+    "gpt-5.5": "gpt-6-sol",
+    "gpt-5.6-luna": "gpt-6-luna",
+    "gpt-5.6-sol": "gpt-6-sol",
+    "gpt-5.6-terra": "gpt-6-sol",
+}
 # "unexpected status 429 Too Many Requests", "exceeded retry limit, last status: 429 ..."
 _RATE_LIMITED = re.compile(r"\bstatus:? 429\b")
 
@@ -44,38 +55,71 @@ class Codex(Agent):
     # It sends any word on as it is; these are the ones the Responses API has names for.
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     takes_stdin = True
+    sits = True
     skills_dir = ".agents/skills"
     instructions_file = ".codex/AGENTS.md"
 
     def launch(
         self, request: Request, provider: Provider, *, task: str, root: str, credential: str
     ) -> Launch:
-        settings: dict[str, str | bool] = {
-            "model_provider": "sanduk",
-            "model_providers.sanduk.name": "sanduk relay",
-            "model_providers.sanduk.base_url": root + provider.prefix,
-            "model_providers.sanduk.wire_api": "responses",
-            **QUIET,
-        }
-        env = {"CODEX_DISABLE_UPDATE_CHECK": "1"}
-        if credential:  # codex refuses to start when the variable it is told to read is empty
-            key_env = request.key_env or KEY_ENV
-            settings["model_providers.sanduk.env_key"] = key_env
-            env[key_env] = credential
-        if request.base_url_env:
-            env[request.base_url_env] = root + provider.prefix
-        if request.effort:
-            settings["model_reasoning_effort"] = request.effort
+        settings, env = _settings(request, provider, root, credential)
         argv = ["exec", "--json", "--sandbox", "danger-full-access", "--ignore-user-config"]
         argv.append("--skip-git-repo-check")
-        for key, value in settings.items():
-            argv += ["-c", f"{key}={json.dumps(value, ensure_ascii=False)}"]
+        argv += _flags(settings)
         argv.append(f"--model={request.model or provider.default_model or DEFAULT_MODEL}")
         argv.append("-")
         return Launch(tuple(argv), env, task_on_stdin=True)
 
+    def sitting(
+        self, request: Request, provider: Provider, *, at: Sitting, root: str, credential: str
+    ) -> Launch:
+        settings, env = _settings(request, provider, root, credential)
+        # a table: a path would be cut at its dots
+        trusted = f'{{{json.dumps(at.workdir)}={{trust_level="trusted"}}}}'
+        seen = ",".join(f'"{old}"="{new}"' for old, new in NEWER_MODELS.items())
+        if at.asks:
+            argv = ["--sandbox=workspace-write", "--ask-for-approval=on-request"]
+        else:
+            argv = ["--dangerously-bypass-approvals-and-sandbox"]
+        argv += _flags(settings)
+        argv += ["-c", f"projects={trusted}", "-c", f"notice.model_migrations={{{seen}}}"]
+        argv.append(f"--model={request.model or provider.default_model or DEFAULT_MODEL}")
+        if at.seed:
+            argv += ["--", at.seed]
+        return Launch(tuple(argv), env)
+
     def reader(self) -> CodexReader:
         return CodexReader()
+
+
+def _settings(
+    request: Request, provider: Provider, root: str, credential: str
+) -> tuple[dict[str, str | bool], dict[str, str]]:
+    """What `-c` flags say, and the environment."""
+    settings: dict[str, str | bool] = {
+        "model_provider": "sanduk",
+        "model_providers.sanduk.name": "sanduk relay",
+        "model_providers.sanduk.base_url": root + provider.prefix,
+        "model_providers.sanduk.wire_api": "responses",
+        **QUIET,
+    }
+    env = {"CODEX_DISABLE_UPDATE_CHECK": "1"}
+    if credential:  # codex refuses to start when the variable it is told to read is empty
+        key_env = request.key_env or KEY_ENV
+        settings["model_providers.sanduk.env_key"] = key_env
+        env[key_env] = credential
+    if request.base_url_env:
+        env[request.base_url_env] = root + provider.prefix
+    if request.effort:
+        settings["model_reasoning_effort"] = request.effort
+    return settings, env
+
+
+def _flags(settings: dict[str, str | bool]) -> list[str]:
+    flags: list[str] = []
+    for key, value in settings.items():
+        flags += ["-c", f"{key}={json.dumps(value, ensure_ascii=False)}"]
+    return flags
 
 
 class CodexReader(Reader):

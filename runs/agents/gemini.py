@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from relay import Provider
-from runs.agents.base import Agent, Launch, Reader, Request, Result, Tally, Trace
+from runs.agents.base import Agent, Launch, Reader, Request, Result, Sitting, Tally, Trace
 from runs.agents.evidence import (
     ANSWER_CHARS,
     clean,
@@ -34,6 +34,7 @@ class Gemini(Agent):
     protocols = ("gemini",)
     honours = frozenset({"key_env", "base_url_env"})
     takes_stdin = True
+    sits = True
     skills_dir = ".agents/skills"
     instructions_file = ".gemini/GEMINI.md"
 
@@ -43,16 +44,32 @@ class Gemini(Agent):
         argv = ["--output-format", "stream-json", "--yolo", "--skip-trust"]
         if model := request.model or provider.default_model:
             argv.append(f"--model={model}")
-        env = {
-            request.key_env or "GEMINI_API_KEY": credential or "none",
-            request.base_url_env or "GOOGLE_GEMINI_BASE_URL": root + _before_version(provider),
-        }
+        env = _environment(request, provider, root, credential)
         # A task that begins like one of its own slash commands would be taken for the command.
         before = "\n" if task.startswith("/") else ""
         return Launch(tuple(argv), env, task_on_stdin=True, before_task=before)
 
+    def sitting(
+        self, request: Request, provider: Provider, *, at: Sitting, root: str, credential: str
+    ) -> Launch:
+        argv = ["--skip-trust"] if at.asks else ["--yolo", "--skip-trust"]
+        if model := request.model or provider.default_model:
+            argv.append(f"--model={model}")
+        if at.seed:
+            argv.append(f"--prompt-interactive={at.seed}")
+        return Launch(tuple(argv), _environment(request, provider, root, credential))
+
     def reader(self) -> GeminiReader:
         return GeminiReader()
+
+
+def _environment(
+    request: Request, provider: Provider, root: str, credential: str
+) -> dict[str, str]:
+    return {
+        request.key_env or "GEMINI_API_KEY": credential or "none",
+        request.base_url_env or "GOOGLE_GEMINI_BASE_URL": root + _before_version(provider),
+    }
 
 
 def _before_version(provider: Provider) -> str:

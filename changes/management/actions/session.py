@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from typing import Any
 
 from django.core.management.base import CommandParser
 
-from changes import asking, making
+from changes import asking, interactive, making
 from changes.management.acting import ChangeCommand, here
 from changes.management.actions.making import NOT_ASKED, add_place, options_of, place_of, told_end
 from changes.models import Change
@@ -21,20 +22,35 @@ TASK = "a session at a terminal"
 
 class Shell(ChangeCommand):
     help = (
-        "Open a shell in the container an agent would get, on a throwaway clone of the repository. "
-        "When it ends, however it ends, what the clone holds then waits for you as any change "
-        "does. Off a terminal it reads commands from standard input."
+        "Sit before the agent yourself, on a throwaway clone of the repository, in the container "
+        "it would get for a task: claude, codex and gemini start at their prompt. Another agent, "
+        "--plain or --no-network gives you a shell there, and off a terminal it reads commands "
+        "from standard input. When it ends, however it ends, what the clone holds then waits for "
+        "you as any change does."
     )
     examples = (
+        "change shell --repo . --agent claude --provider anthropic",
+        'change shell --repo ~/code/app --base v1.2 --task "why is the parser slow?"',
         "change shell --repo . --agent pi --no-network",
-        'change shell --repo ~/code/app --base v1.2 --task "tried the new parser"',
         "change shell --repo . --agent pi --no-network < commands.sh",
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_place(parser)
         parser.add_argument(
-            "--task", default=TASK, metavar="TEXT", help="what it is about, for whoever reads it"
+            "--task",
+            default="",
+            metavar="TEXT",
+            help="the first message to the agent, and what the session is about for who reads it",
+        )
+        parser.add_argument(
+            "--no-skip-permissions",
+            dest="asks",
+            action="store_true",
+            help="the agent asks before it acts, as it would by itself; the box is the same",
+        )
+        parser.add_argument(
+            "--plain", action="store_true", help="a shell, not the agent's own interface"
         )
         add_session_flags(parser)
         add_engine_flags(parser)
@@ -43,9 +59,11 @@ class Shell(ChangeCommand):
         shell = "tty" if sys.stdin.isatty() and sys.stdout.isatty() else "pipe"
         path = place_of(options)
         asked = {**NOT_ASKED, **sanduk_shell.NOT_ASKED, **options, "shell": shell}
-        wanted = options_of(asked, path)
+        wanted = options_of({**asked, "task": options["task"] or TASK}, path)
+        order = interactive.order_of(wanted.order, seed=options["task"], plain=options["plain"])
+        wanted = dataclasses.replace(wanted, order=order)
         change = asking.ask(
-            str(path), options["task"], options=wanted, person=here(), kind=Change.Kind.SHELL
+            str(path), wanted.order.task, options=wanted, person=here(), kind=Change.Kind.SHELL
         )
         console = (BesideShell if shell == "tty" else Terminal)(quiet=options["quiet"])
         if not options["quiet"]:

@@ -52,7 +52,7 @@ class Command(SandukCommand):
         for output in outputs.values():
             overlap.refuse_output(f"{output.flag} {output.text}", output.path)
         if options["detach"]:
-            return detach(plan, self)
+            return detach(plan, self, as_json=options["json"])
         console = Terminal(quiet=options["quiet"], trace_to_stderr=options["json"])
         run = run_here(plan, console)
         # it is over: a late Ctrl-C may not cost the last lines or change the exit code
@@ -133,6 +133,8 @@ def order_from(options: dict[str, Any]) -> Order:
         "key_of": 0,  # people lend theirs to assistants alone
         "within_roots": False,  # whoever has a terminal here names any directory
         "shell": options.get("shell", ""),
+        "seed": options.get("seed", ""),
+        "asks": options.get("asks", False),
     }
     # every other field of an order has a flag of its own name
     plain = {name: options[name] for name in Order.__struct_fields__ if name not in worked_out}
@@ -206,7 +208,7 @@ _OUTPUTS = {"report": "--report", "stats_file": "--stats-file"}
 
 
 def _check_detached(options: dict[str, Any]) -> None:
-    for name, flag in (*_OUTPUTS.items(), ("json", "--json")):
+    for name, flag in _OUTPUTS.items():
         if options["detach"] and options[name]:
             raise Refusal(f"{flag} means nothing with --detach, which returns before the run ends")
 
