@@ -18,19 +18,26 @@ from runs.plan import Plan
 WAIT_S = 30
 
 
-def detach(plan: Plan, command: Any) -> int:
+def detach(plan: Plan, command: Any, *, as_json: bool = False) -> int:
     """Have the run executed elsewhere, once it is written down, and print its id.
 
     By the worker if one is up that would do it as we would; else by an executor of our own.
     Raises Refusal.
     """
     if not handover.worker_takes(plan):
-        return _executed_beside(plan, command)
-    command.print(asking.queued(plan).uid)
+        return _executed_beside(plan, command, as_json)
+    return _told(asking.queued(plan).uid, command, as_json)
+
+
+def _told(uid: str, command: Any, as_json: bool) -> int:
+    if as_json:
+        command.print_json({"run": uid})
+    else:
+        command.print(uid)
     return 0
 
 
-def _executed_beside(plan: Plan, command: Any) -> int:
+def _executed_beside(plan: Plan, command: Any, as_json: bool) -> int:
     """Start an executor, wait until the run is written down and claimed, print its id.
 
     The order travels on standard input. The executor answers one line: the run's id, or why not.
@@ -54,6 +61,5 @@ def _executed_beside(plan: Plan, command: Any) -> int:
     answer = process.stdout.readline().decode().strip()
     process.stdout.close()
     if answer == uid:
-        command.print(uid)
-        return 0
+        return _told(uid, command, as_json)
     return int(command.refuse(answer or "the executor did not start; see the run's executor.log"))

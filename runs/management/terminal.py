@@ -170,7 +170,7 @@ class SandukCommand(BaseCommand):
             self.print("  ".join(cells).rstrip())
 
     def print_json(self, value: Any) -> None:
-        print_line(json.dumps(value, indent=2, default=_as_text), self.out)
+        print_line(json.dumps(value, indent=2, default=as_text), self.out)
 
     @property
     def out(self) -> IO[str]:
@@ -185,7 +185,7 @@ class SandukCommand(BaseCommand):
             self.say(trouble)
 
 
-def _as_text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Times as ISO 8601 has them, with a T."""
     return value.isoformat() if isinstance(value, dt.datetime) else str(value)
 

@@ -30,6 +30,9 @@ class Told:
     def print(self, text: str = "") -> None:
         self.out.append(text)
 
+    def print_json(self, value: object) -> None:
+        self.out.append(json.dumps(value))
+
     def refuse(self, why: str) -> int:
         self.refused.append(why)
         return 2
@@ -37,40 +40,49 @@ class Told:
 
 @pytest.fixture
 def executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """executor(script): what is started instead of Python; $3 is the command, $4 the run's id."""
+    """executor(script): what is started instead of Python; $4 is the command, $5 the run's id."""
 
     def make(script: str) -> Path:
         file = tmp_path / "executor"
         file.write_text(f"#!/bin/sh\ncd '{tmp_path}'\n{script}\n")
         file.chmod(0o755)
-        monkeypatch.setattr(detaching.sys, "executable", str(file))
+        monkeypatch.setattr("runs.own_program.sys.executable", str(file))
         return tmp_path
 
     return make
 
 
-def detach(tmp_path: Path, task: str = "look") -> tuple[int, Told]:
+def detach(tmp_path: Path, task: str = "look", **how: bool) -> tuple[int, Told]:
     order = Order(
         task=task, agent="pi", provider="rehearsal", runtime="docker", workdir=str(tmp_path / "w")
     )
     told = Told()
-    return detaching.detach(make_plan(order), told), told
+    return detaching.detach(make_plan(order), told, **how), told
 
 
 def test_the_runs_id_is_printed_and_the_order_arrives_on_stdin(executor, tmp_path: Path, state):
-    executor('cat > order; echo "$@" > words; echo "$4"')
+    executor('cat > order; echo "$@" > words; echo "$5"')
 
     code, told = detach(tmp_path)
 
     assert (code, told.refused) == (0, [])
     words = (tmp_path / "words").read_text().split()
-    assert words == ["-m", "sanduk_site", "execute", told.out[0]]
+    assert words == ["-P", "-m", "sanduk_site", "execute", told.out[0]]
     assert json.loads((tmp_path / "order").read_text())["task"] == "look"
     assert (state / "runs" / told.out[0] / "executor.log").exists()
 
 
+def test_the_runs_id_is_told_to_a_script(executor, tmp_path: Path):
+    executor('cat > order; echo "$5" | tee uid')
+
+    code, told = detach(tmp_path, as_json=True)
+
+    assert code == 0
+    assert json.loads(told.out[0]) == {"run": (tmp_path / "uid").read_text().strip()}
+
+
 def test_a_task_of_1_mib_arrives_whole(executor, tmp_path: Path):
-    executor('cat > order; echo "$4"')
+    executor('cat > order; echo "$5"')
 
     assert detach(tmp_path, "x" * 2**20)[0] == 0
     assert len(json.loads((tmp_path / "order").read_text())["task"]) == 2**20
@@ -96,7 +108,7 @@ def test_an_executor_that_dies_is_a_failure_that_names_its_log(executor, tmp_pat
 
 
 def test_it_returns_as_soon_as_the_run_is_claimed_in_a_session_of_its_own(executor, tmp_path: Path):
-    executor('cat > order; ps -o sid= -p $$ > sid; echo "$4"; exec >&-; sleep 3')
+    executor('cat > order; ps -o sid= -p $$ > sid; echo "$5"; exec >&-; sleep 3')
     before = time.monotonic()
 
     assert detach(tmp_path)[0] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 
 import pytest
 
@@ -16,7 +17,9 @@ pytestmark = pytest.mark.django_db
 
 
 def logs(run: str = "", **flags) -> int:
-    return sanduk_logs.Command().act(**{"run": run, "follow": False, "calls": False, **flags})
+    return sanduk_logs.Command().act(
+        **{"run": run, "follow": False, "calls": False, "json": False, **flags}
+    )
 
 
 def event(run: Run, number: int, text: str) -> None:
@@ -92,3 +95,16 @@ def test_a_run_with_nothing_to_tell_says_so(capsys):
     run = make_run(state="ended")
     logs(run.uid)
     assert capsys.readouterr().err.endswith("sanduk: nothing\n")
+
+
+def test_for_a_script_each_line_is_an_object(capsys):
+    run = make_run(state="ended")
+    event(run, 1, "one\ntwo \x1b[2J")
+    call(run, 1)
+
+    assert logs(run.uid, json=True) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["sequence"], row["kind"], row["text"]) == (1, "text", "one\ntwo \x1b[2J")
+    assert logs(run.uid, json=True, calls=True) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["status"], row["path"], row["sent"]) == (200, "/v1/messages", "")

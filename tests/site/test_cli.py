@@ -261,7 +261,7 @@ def test_an_output_that_points_nowhere_is_refused_before_the_run(sanduk, tmp_pat
     assert sanduk("runs", "--json").stdout == "[]\n", "no run was written down"
 
 
-@pytest.mark.parametrize("flag", [["-o", "r.md"], ["--stats-file", "s.json"], ["--json"]])
+@pytest.mark.parametrize("flag", [["-o", "r.md"], ["--stats-file", "s.json"]])
 def test_what_a_detached_run_cannot_give_is_refused(sanduk, flag):
     done = sanduk("run", "--agent", "pi", "--provider", "rehearsal", "--detach", *flag, "x")
 

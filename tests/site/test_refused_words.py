@@ -63,9 +63,9 @@ def test_a_number_that_is_none_is_answered_with_what_the_flag_takes(tmp_path, wo
 
 
 def test_what_a_detached_run_cannot_give_is_refused_by_a_dry_run_too(tmp_path: Path):
-    line = refused(tmp_path, "--detach", "--json")
+    line = refused(tmp_path, "--detach", "--stats-file", "s.json")
 
-    assert "--json means nothing with --detach" in line
+    assert "--stats-file means nothing with --detach" in line
 
 
 def test_only_a_command_that_takes_a_task_is_answered_with_how_to_quote_one(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -41,6 +42,6 @@ def wake_here(command: SandukCommand, name: str, *, quiet: bool, as_json: bool) 
         return 1
     if as_json:
         command.print_json(telling.as_json(wakeup))
-    else:
-        command.print(telling.line(wakeup))
+    elif quiet or not (sys.stdout.isatty() and sys.stderr.isatty()):
+        command.print(telling.line(wakeup))  # else it stands there: the progress said it
     return telling.exit_code(wakeup)

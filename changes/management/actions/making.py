@@ -62,7 +62,6 @@ class Run(ChangeCommand):
         _add_output(parser, dry_run=True)
 
     def act(self, **options: Any) -> int:
-        _check_detached(options)
         path = place_of(options)
         asked = _with_task(options, "change run --repo PATH")
         wanted = options_of(asked, path)
@@ -72,8 +71,7 @@ class Run(ChangeCommand):
         if options["detach"]:
             if not handover.give(change.uid):
                 handover.beside(change.uid)
-            self.print(change.uid)
-            return 0
+            return _told_id(self, "change", change.uid, options)
         if not options["quiet"]:
             self.say(f"{change} on {change.repository.name}, from {change.base_commit[:12]}")
         done = making.make(change.uid, tell=_console(options))
@@ -109,14 +107,12 @@ class Revise(ChangeCommand):
         _add_output(parser)
 
     def act(self, **options: Any) -> int:
-        _check_detached(options)
         change = one_change(options["change"])
         task = _task(options, f"change revise {change.uid}")
         if options["detach"]:
             if not handover.give_revision(change.uid, here(), task):
                 raise Refusal("no worker is up that would make it; leave --detach out")
-            self.print(change.uid)
-            return 0
+            return _told_id(self, "change", change.uid, options)
         before = change.attempt_id
         done = making.revise(change.uid, here(), task, tell=_console(options))
         if done.state == State.REVIEW and done.attempt_id == before:
@@ -158,7 +154,6 @@ class Batch(ChangeCommand):
         _add_output(parser)
 
     def act(self, **options: Any) -> int:
-        _check_detached(options)
         path = place_of(options)
         tasks = [*options["task"], *_tasks_of(options["tasks_file"])]
         if not tasks:
@@ -173,8 +168,7 @@ class Batch(ChangeCommand):
             if not batch.give(made):
                 batch.cancel(made, here().name)
                 raise Refusal("no worker is up that would make them; leave --detach out")
-            self.print(made.uid)
-            return 0
+            return _told_id(self, "batch", made.uid, options)
         if not options["quiet"]:
             self.say(f"{made}: {len(tasks)} tasks, {made.max_parallel} at a time")
         done = batch.run(made, self._quiet if options["quiet"] else self._told_each)
@@ -284,9 +278,13 @@ def _console(options: dict[str, Any]) -> Terminal:
     return Terminal(quiet=options["quiet"], trace_to_stderr=options["json"])
 
 
-def _check_detached(options: dict[str, Any]) -> None:
-    if options["detach"] and options["json"]:
-        raise Refusal("--json means nothing with --detach, which returns before anything is there")
+def _told_id(command: ChangeCommand, what: str, uid: str, options: dict[str, Any]) -> int:
+    """Of what goes on without this terminal."""
+    if options["json"]:
+        command.print_json({what: uid})
+    else:
+        command.print(uid)
+    return 0
 
 
 def _task(options: dict[str, Any], usage: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -10,13 +11,14 @@ from django.core.management.base import CommandParser
 from relay.bodies import read_digests
 from runs import narration, retention, shown
 from runs.management.commands.sanduk_stop import one_run
-from runs.management.terminal import SandukCommand
+from runs.management.terminal import SandukCommand, as_text
 from runs.models import Run
 from runs.printing import reader_left
 from runs.reconcile import reconcile
 from runs.refusal import Refusal
 
 LOOK_S = 0.5
+_OF_EVENT = ("sequence", "at", "kind", "text", "detail")  # as `show --trace --json`
 RECONCILE_S = 5.0  # a run whose process died is noticed by nobody else
 
 
@@ -24,7 +26,7 @@ class Command(SandukCommand):
     help = (
         "Print a run's trace, or its relayed calls; without RUN those of the newest live or last."
     )
-    examples = ("logs", "logs --follow", "logs 3f2a9c --calls")
+    examples = ("logs", "logs --follow", "logs 3f2a9c --calls", "logs --follow --json")
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -38,12 +40,13 @@ class Command(SandukCommand):
             action="store_true",
             help="a line for each call of the relay, with a digest of its body where it was kept",
         )
+        parser.add_argument("--json", action="store_true", help="one JSON object a line on stdout")
 
     def act(self, **options: Any) -> int:
         run = one_run(options["run"]) if options["run"] else newest()
         if not options["run"]:
             self.say(f"run {run.uid}: {narration.spoken_outcome(run)}")
-        show = _Calls(run) if options["calls"] else _Trace(run)
+        show = (_Calls if options["calls"] else _Trace)(run, as_json=options["json"])
         looked = time.monotonic()
         while True:
             # asked before the rows are read: what was written before the end is then in them
@@ -72,25 +75,31 @@ def newest() -> Run:
     return found
 
 
+def _json(row: dict[str, Any]) -> str:
+    return json.dumps(row, default=as_text)
+
+
 def _goes_on(run: Run) -> bool:
     return run.state != Run.State.ENDED
 
 
 class _Trace:
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, *, as_json: bool) -> None:
         self.last = 0
-        self._run = run
+        self._run, self._as_json = run, as_json
 
     def fresh(self) -> list[str]:
         lines = []
         for event in self._run.events.filter(sequence__gt=self.last).iterator(chunk_size=500):
-            lines.append(shown.event_line(event))
+            row = {name: getattr(event, name) for name in _OF_EVENT}
+            lines.append(_json(row) if self._as_json else shown.event_line(event))
             self.last = event.sequence
         return lines
 
 
 class _Calls:
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, *, as_json: bool) -> None:
+        self._as_json = as_json
         self.last = 0  # the highest primary key: calls are stored in the order they end
         self._run = run
         self._bodies = retention.bodies_of(run)
@@ -101,6 +110,10 @@ class _Calls:
         lines = []
         for call in calls:
             digest = digests.get(call.sequence, "")
-            lines.append(shown.call_line(call) + (f" | sent {digest}" if digest else ""))
+            if self._as_json:
+                row = {field.attname: getattr(call, field.attname) for field in call._meta.fields}
+                lines.append(_json({**row, "sent": digest}))
+            else:
+                lines.append(shown.call_line(call) + (f" | sent {digest}" if digest else ""))
             self.last = call.pk
         return lines
