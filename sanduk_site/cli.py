@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import os
 import sys
 
@@ -131,7 +130,7 @@ def meant(words: list[str]) -> list[str]:
     for alias, command in ALIASES.items():
         if tuple(words[: len(alias)]) == alias:
             return [*command, *words[len(alias) :]]
-    flags = itertools.takewhile(lambda word: word != "--", words)
+    flags = words[: words.index("--")] if "--" in words else words
     if words[0] in ON_A_REPOSITORY and any(word.partition("=")[0] == "--repo" for word in flags):
         return ["change", *words]
     return words
