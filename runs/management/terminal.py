@@ -19,6 +19,7 @@ from django.db import DatabaseError
 from runs.engines.base import EngineError
 from runs.home import prepare, why_unusable
 from runs.leftovers import Removed
+from runs.management.action_help import Actions
 from runs.models import Run
 from runs.printing import lost_output, print_line
 from runs.reconcile import reconcile
@@ -84,6 +85,7 @@ class SandukCommand(BaseCommand):
     keeps_state = True
     ends_lost_runs = True
     examples: tuple[str, ...] = ()
+    actions: Actions | None = None  # what a first word may be that has a page of help of its own
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         words = subcommand.removeprefix("sanduk_") if prog_name == "sanduk" else subcommand
@@ -101,6 +103,9 @@ class SandukCommand(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         parser = self.create_parser(argv[0], argv[1])
+        if self.actions and (action := self.actions.asked_about(parser, argv[2:])):
+            self.print(self.actions.help_of(action, parser, self.examples).rstrip())
+            raise SystemExit(0)
         options = vars(parser.parse_args(argv[2:]))
         options.pop("args", None)
         raise SystemExit(self.guarded(**options))

@@ -14,6 +14,7 @@ from assistants.memory import forgetting
 from assistants.models import Assistant, OutboxItem
 from assistants.named import one_assistant
 from runs import audit, clock
+from runs.management.action_help import Actions
 from runs.management.numbers import whole
 from runs.management.terminal import SandukCommand, add_actions, add_json_flag
 from runs.paths import expanded
@@ -51,6 +52,20 @@ class Command(SandukCommand):
         "assistant history daily-report --limit 50 --json",
         'assistant disable daily-report --reason "on holiday"',
         "assistant export daily-report > daily-report/assistant.toml",
+    )
+    actions = Actions(
+        ACTIONS,
+        only={
+            **_ONLY,
+            "target": [name for name in ACTIONS if name not in _UNNAMED],
+            "json": [name for name in ACTIONS if name != "export"],
+        },
+        more=(
+            "assistant show daily-report",
+            "assistant wake daily-report",
+            "assistant enable daily-report",
+            "assistant remove daily-report",
+        ),
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -24,6 +24,7 @@ from assistants.models import Destination
 from assistants.models.sending import new_key
 from assistants.outbox import digest_of
 from runs import audit, clock, duration
+from runs.management.action_help import Actions
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.refusal import Refusal
 from runs.visible import visible
@@ -51,6 +52,13 @@ _SAID_BY = {
 LONGEST_S = 86400
 SAID_MAX = 200  # characters of what a receiver answered to a test; --json has all that is kept
 
+ACTIONS = {
+    "add": "keep a place that approved items go to, or change one that is there",
+    "list": "all of them, and whose items go there",
+    "test": "send a test there, and say what came back",
+    "remove": "send nothing there any more; what is on its way is given up",
+}
+
 
 class Command(SandukCommand):
     help = (
@@ -69,11 +77,19 @@ class Command(SandukCommand):
         "destination list",
         "destination remove ops",
     )
+    actions = Actions(
+        ACTIONS,
+        only={
+            **dict.fromkeys((*KINDS, *ONLY_WITH, "timeout", "assistants", "reminders"), ("add",)),
+            "name": ["add", "test", "remove"],
+            "json": ["list", "test"],
+        },
+    )
     ends_lost_runs = False
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("action", choices=("add", "list", "test", "remove"))
-        parser.add_argument("name", nargs="?", default="")
+        parser.add_argument("action", choices=tuple(ACTIONS))
+        parser.add_argument("name", nargs="?", default="", metavar="NAME")
         kinds = parser.add_mutually_exclusive_group()
         kinds.add_argument(
             "--command", default="", metavar="WORDS", help="a program; no shell; run in /"

@@ -10,6 +10,7 @@ from assistants import lending
 from assistants.models import Assistant
 from assistants.named import one_assistant
 from runs import audit, credentials, own_keys
+from runs.management.action_help import Actions
 from runs.management.hidden_prompt import asked
 from runs.management.terminal import SandukCommand, add_actions, add_json_flag
 from runs.models.people import user_of
@@ -37,6 +38,11 @@ class Command(SandukCommand):
         "key keep openai < key-file",
         "key lend daily-report",
         "key take daily-report",
+    )
+    actions = Actions(
+        ACTIONS,
+        only={"name": [each for each in ACTIONS if each != "list"], "json": ["list"]},
+        more=("key forget openai",),
     )
     ends_lost_runs = False
 

@@ -17,6 +17,7 @@ from assistants.memory.manifest import Damaged
 from assistants.models import Assistant, MemorySnapshot, Wakeup
 from assistants.named import one_assistant
 from runs.hidden import Hiding
+from runs.management.action_help import Actions
 from runs.management.numbers import whole
 from runs.management.terminal import SandukCommand, add_actions, add_json_flag
 from runs.models import Run
@@ -49,6 +50,11 @@ class Command(SandukCommand):
         "memory daily-report accept 42",
         'memory daily-report reject 42 --reason "it takes orders from a web page"',
         "memory daily-report restore 37",
+    )
+    actions = Actions(
+        ACTIONS,
+        only={**_ONLY, "ids": _IDS},
+        more=("memory daily-report show 41", "memory daily-report take"),
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -9,6 +9,7 @@ from django.core.management.base import CommandParser
 from assistants import belonging
 from assistants.models import Assistant
 from assistants.named import one_assistant
+from runs.management.action_help import Actions
 from runs.management.terminal import SandukCommand, add_actions, add_json_flag
 from runs.refusal import Refusal
 from runs.visible import visible
@@ -34,12 +35,15 @@ class Command(SandukCommand):
         "share take daily-report ben",
         "share owner daily-report --nobody",
     )
+    actions = Actions(ACTIONS)
     ends_lost_runs = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_actions(parser, ACTIONS)
         parser.add_argument("name", nargs="?", default="", metavar="ASSISTANT")
-        parser.add_argument("person", nargs="?", default="", metavar="PERSON")
+        parser.add_argument(
+            "person", nargs="?", default="", metavar="PERSON", help="owner, give, take: who"
+        )
         parser.add_argument("--tell", action="store_true", help="give: they may tell it, too")
         parser.add_argument("--wake", action="store_true", help="give: they may wake it, too")
         parser.add_argument("--nobody", action="store_true", help="owner: let it be nobody's")

@@ -11,6 +11,7 @@ from changes.management import as_data, telling
 from changes.management.acting import ChangeCommand, add_decision_flags, add_repository, here
 from changes.models import Repository, Skill
 from changes.named import one_repository, one_skill
+from runs.management.action_help import Actions
 from runs.management.terminal import add_actions
 from runs.refusal import Refusal
 from runs.visible import visible
@@ -44,6 +45,16 @@ class Command(ChangeCommand):
         "skills show build-notes --repo ~/code/app",
         "skills approve build-notes@2 --repo ~/code/app --expect 3f2a9c0d11e4",
         'skills revoke build-notes --repo ~/code/app --reason "the build has changed"',
+    )
+    actions = Actions(
+        ACTIONS,
+        only={
+            "skill": [each for each in ACTIONS if each != "list"],
+            "all": ["list"],
+            "expect": ["show", "approve"],
+            "reason": ["approve", "reject", "revoke"],
+        },
+        more=('skills reject build-notes --repo ~/code/app --reason "it calls home"',),
     )
     ends_lost_runs = False
 

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.management.base import CommandParser
 
 from runs import audit, credentials, keys, providers
+from runs.management.action_help import Actions
 from runs.management.hidden_prompt import asked
 from runs.management.terminal import SandukCommand, add_json_flag
 from runs.refusal import Refusal
@@ -20,6 +21,14 @@ class Command(SandukCommand):
         "auth set openai < key-file",
         "auth status",
         "auth clear anthropic",
+    )
+    actions = Actions(
+        {
+            "set": "keep a key on this host, from a hidden prompt or from standard input",
+            "status": "which keys are there, and where each comes from",
+            "clear": "forget a key that was kept here",
+        },
+        only={"json": ["status"]},
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

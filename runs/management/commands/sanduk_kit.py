@@ -13,6 +13,7 @@ from recipes import catalog, mending, pins, scaffold
 from recipes.json_schema import text_of
 from recipes.placed import mending as mending_words
 from runs import unknown_agents
+from runs.management.action_help import Actions
 from runs.management.commands.sanduk_recipe import lacking_here
 from runs.management.rewriting import rewrite
 from runs.management.terminal import SandukCommand
@@ -38,6 +39,9 @@ class Command(SandukCommand):
         "kit pin my-claude",
         "kit pin ./kits/lint-tools/kit.json --yes",
         "kit schema > kit.schema.json",
+    )
+    actions = Actions(
+        ACTIONS, only={"target": ["check", "new", "pin"], "json": ["check", "schema"]}
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

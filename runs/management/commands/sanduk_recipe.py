@@ -14,6 +14,7 @@ from recipes.json_schema import text_of
 from recipes.schema import Architecture
 from runs import unknown_agents
 from runs.agents.base import AgentRefusal
+from runs.management.action_help import Actions
 from runs.management.rewriting import rewrite
 from runs.management.terminal import SandukCommand
 from runs.plan import from_recipe
@@ -38,6 +39,9 @@ class Command(SandukCommand):
         "recipe check my-claude",
         "recipe fix ./old.json --exact left-pad@1.3.0",
         "recipe schema > recipe.schema.json",
+    )
+    actions = Actions(
+        ACTIONS, only={"target": ["check", "new", "fix"], "json": ["check", "schema"]}
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
