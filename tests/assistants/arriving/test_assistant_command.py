@@ -19,6 +19,7 @@ from assistants.memory import snapshots
 from assistants.models import Assistant, OutboxItem, Schedule
 from runs import clock
 from runs.refusal import Refusal
+from tests.assistants.sending.making import make_destination
 from tests.factories import make_assistant, make_schedule, make_wakeup
 
 pytestmark = pytest.mark.django_db
@@ -367,3 +368,17 @@ def test_a_first_one_with_the_rehearsal_model_leaves_something_to_look_at(sanduk
         subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True, timeout=20)
     assert len((tmp_path / "notes.md").read_text().splitlines()) == 2
     assert (tmp_path / "REPORT.md").read_text().startswith("# My notes\n")
+
+
+def test_what_is_exported_with_places_of_for_adds_back_the_same(sanduk, directory):
+    place = directory()
+    one = arriving.add(place).assistant
+    one.destinations.add(make_destination("log", "file", path="/tmp/log"))
+    text = sanduk("assistant", "export", "daily")
+    assert 'destinations = ["log"]' in text
+
+    (place / "assistant.toml").write_text(text)
+    assert "destinations" not in arriving.add(place).changed
+    one.destinations.add(make_destination("later", "file", path="/tmp/later"))
+    assert arriving.add(place).changed == ("destinations",)
+    assert [each.name for each in one.destinations.all()] == ["log"]
