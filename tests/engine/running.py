@@ -22,7 +22,7 @@ import pytest
 
 import recipes
 from tests.engine.engine_fixtures import require_docker, require_rootful_podman, told
-from tests.engine.migrated import lay_out
+from tests.migrated import lay_out
 
 SANDUK = Path(sys.executable).with_name("sanduk")
 SCRIPTED = str(Path(__file__).parents[1] / "fake_agent" / "sanduk_scripted" / "scripted.json")

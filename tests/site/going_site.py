@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.migrated import prepared
+
 ROOT = Path(__file__).parents[2]
 START_S = 90
 PASSWORD = "correct horse 7 battery"
@@ -27,7 +29,12 @@ PASSWORD = "correct horse 7 battery"
 def environment(home: Path, **more: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     # an engine that is not there: nothing of these tests may start a container
-    return {**kept, "SANDUK_HOME": str(home), "DOCKER_HOST": "unix:///nonexistent", **more}
+    return {
+        **kept,
+        "SANDUK_HOME": str(prepared(home)),
+        "DOCKER_HOST": "unix:///nonexistent",
+        **more,
+    }
 
 
 def sanduk(home: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:

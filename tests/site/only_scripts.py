@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from subprocess import CompletedProcess, run
 
+from tests.migrated import prepared
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -25,7 +27,7 @@ def asked(
     given = {
         "PATH": str(folder),
         "HOME": str(place),
-        "SANDUK_HOME": str(place / "state"),
+        "SANDUK_HOME": str(prepared(place / "state")),
         "PYTHONPATH": str(ROOT),
         "DOCKER_HOST": f"unix://{place}/none.sock",
         **env,

@@ -21,7 +21,7 @@ from runs import backup_age, clock, pulse
 from runs.refusal import Refusal
 from sanduk_site import backup
 from sanduk_site.backup_file import Manifest, Writer
-from tests.engine.migrated import lay_out
+from tests.migrated import lay_out
 from tests.site.pages import somebody
 
 ROOT = Path(__file__).parents[2]

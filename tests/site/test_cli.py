@@ -11,14 +11,24 @@ import pytest
 
 from sanduk_site import __version__
 from sanduk_site.cli import INTERNAL, SUMMARIES, _commands
+from tests.migrated import prepared
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = sorted(set(_commands()) - INTERNAL)
 
 
 @pytest.fixture
-def sanduk(tmp_path: Path):
+def fresh(tmp_path: Path) -> Path:
+    """For the state directory of a test whose command must not make one."""
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def sanduk(tmp_path: Path, request: pytest.FixtureRequest):
     """sanduk(words...): run it in an empty directory, with a state directory of its own."""
+    state = tmp_path / "state"
+    if "fresh" not in request.fixturenames:
+        prepared(state)
 
     def run(*words: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
@@ -26,7 +36,7 @@ def sanduk(tmp_path: Path):
         done = subprocess.run(
             [sys.executable, "-m", "sanduk_site", *words],
             cwd=tmp_path / "here",
-            env={**kept, "SANDUK_HOME": str(tmp_path / "state"), "PYTHONPATH": str(ROOT), **env},
+            env={**kept, "SANDUK_HOME": str(state), "PYTHONPATH": str(ROOT), **env},
             capture_output=True,
             input=stdin,
             timeout=60,
@@ -62,13 +72,13 @@ def test_it_says_its_version(sanduk, word):
     assert sanduk(word).stdout == f"sanduk {__version__}\n"
 
 
-def test_a_first_word_that_is_no_command_is_refused_with_a_hint(sanduk, tmp_path: Path):
+def test_a_first_word_that_is_no_command_is_refused_with_a_hint(sanduk, fresh):
     done = sanduk("fix", "the tests; rm -rf /")
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "'fix' is no command; there are" in done.stderr
     assert "sanduk run 'fix the tests; rm -rf /'" in done.stderr
-    assert not (tmp_path / "state").exists()
+    assert not fresh.exists()
 
 
 def test_a_word_with_escape_sequences_is_not_printed_raw(sanduk):
@@ -81,7 +91,7 @@ def test_every_command_has_a_summary():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_commands_help_has_examples_and_none_of_djangos_flags(sanduk, tmp_path, name):
+def test_every_commands_help_has_examples_and_none_of_djangos_flags(sanduk, name, fresh):
     done = sanduk(name, "--help")
 
     assert done.returncode == 0
@@ -89,7 +99,7 @@ def test_every_commands_help_has_examples_and_none_of_djangos_flags(sanduk, tmp_
     assert f"examples:\n  sanduk {name}" in done.stdout
     for flag in ("--settings", "--pythonpath", "--traceback", "--skip-checks", "--verbosity"):
         assert flag not in done.stdout
-    assert not (tmp_path / "state").exists(), "help touches nothing"
+    assert not fresh.exists(), "help touches nothing"
 
 
 @pytest.mark.parametrize("name", ["build", "ps", "stop", "clean", "destroy", "run", "demo"])
@@ -118,23 +128,23 @@ def test_every_verb_that_talks_to_an_engine_takes_runtime_and_quiet(sanduk, name
         (["show"], "RUN"),
     ],
 )
-def test_a_wrong_flag_is_one_line_after_the_usage_and_exits_2(sanduk, tmp_path, words, said):
+def test_a_wrong_flag_is_one_line_after_the_usage_and_exits_2(sanduk, words, said, fresh):
     done = sanduk(*words)
 
     assert (done.returncode, done.stdout) == (2, "")
     last = done.stderr.splitlines()[-1]
     assert last.startswith("sanduk: ")
     assert said in last
-    assert not (tmp_path / "state").exists()
+    assert not fresh.exists()
 
 
 @pytest.mark.parametrize("what", ["agents", "providers", "runtimes", "recipes"])
-def test_lists_need_no_engine_and_leave_nothing_behind(sanduk, tmp_path, what):
+def test_lists_need_no_engine_and_leave_nothing_behind(sanduk, tmp_path, what, fresh):
     done = sanduk("list", what, PATH=str(tmp_path))
 
     assert done.returncode == 0
     assert done.stdout
-    assert not (tmp_path / "state").exists()
+    assert not fresh.exists()
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path):
@@ -168,7 +178,7 @@ def test_a_run_that_does_not_exist_is_named(sanduk, words):
 DRY = ("run", "--agent", "pi", "--provider", "rehearsal", "--dry-run")
 
 
-def test_a_dry_run_has_no_side_effect_and_needs_no_key_and_no_engine(sanduk, tmp_path: Path):
+def test_a_dry_run_has_no_side_effect_and_needs_no_key_and_no_engine(sanduk, tmp_path: Path, fresh):
     """C-3: it needed the engine, created a network and needed the key."""
     done = sanduk("run", "--provider", "openai", "--agent", "codex", "--dry-run", "x",
                   PATH=str(tmp_path / "empty"), HOME=str(tmp_path / "home"))  # fmt: skip

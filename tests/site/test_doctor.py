@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.engine.migrated import lay_out
+from tests.migrated import lay_out
 from tests.site.only_scripts import asked
 
 GIT = "git version 2.39.0"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.engine.migrated import lay_out
+from tests.migrated import lay_out
 
 
 def test_the_first_command_finds_nothing_to_migrate(tmp_path: Path):

@@ -14,6 +14,7 @@ import pytest
 from recipes import kit_names, load, recipe_names
 from recipes.catalog import SHIPPED, SHIPPED_KITS
 from recipes.schema import KitFile, RecipeFile
+from tests.migrated import prepared
 
 ROOT = Path(__file__).resolve().parents[2]
 KITS = (ROOT / "docs" / "kits.md").read_text("utf-8")
@@ -44,7 +45,7 @@ def followed(tmp_path: Path):
                 "HOME": str(tmp_path),
                 "PYTHON": sys.executable,
                 "PYTHONPATH": str(ROOT),
-                "SANDUK_HOME": str(tmp_path / "state"),
+                "SANDUK_HOME": str(prepared(tmp_path / "state")),
             },
             capture_output=True,
             text=True,

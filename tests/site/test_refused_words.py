@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.migrated import prepared
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -16,7 +18,11 @@ def refused(tmp_path: Path, *words: str) -> str:
     """The one line it says instead of starting a run."""
     done = subprocess.run(
         [sys.executable, "-m", "sanduk_site", "run", "--dry-run", *words, "x"],
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SANDUK_HOME": str(tmp_path / "h")},
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "SANDUK_HOME": str(prepared(tmp_path / "h")),
+        },
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -26,6 +26,14 @@ def lay_out(home: Path) -> None:
     (home / "schema").write_text(_digest(home / NAME))
 
 
+def prepared(home: Path) -> Path:
+    """The same for one that is made here, unless it is there."""
+    if not home.exists():
+        home.mkdir(mode=0o700, parents=True)
+        lay_out(home)
+    return home
+
+
 @functools.cache
 def _migrated() -> Path:
     place = Path(tempfile.mkdtemp(prefix="sk-"))
