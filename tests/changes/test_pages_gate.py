@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from changes import handover
 from changes.git import GitError
-from changes.models import Change
+from changes.models import Change, TestRun
 from runs.models import Decision
 from tests.changes.rows import make_change, run_git, state
 from tests.site.pages import EVIL, SCRIPT, somebody
@@ -185,7 +185,9 @@ def test_the_tests_are_left_to_a_worker_with_no_command_of_the_page(client, proj
     client.post(reverse("change-test", args=[change.uid]), form)
     client.post(reverse("change-test", args=[change.uid]), {"digest": "0" * 64})
 
-    assert rung == [("changes.testing_later.work", change.pk)]
+    row = TestRun.objects.get(attempt=change.attempt)
+    assert row.command == "make test"
+    assert rung == [("changes.testing_later.work", row.pk)]
 
 
 def test_revising_takes_the_words_and_the_comments_on_lines(client, project, monkeypatch):
