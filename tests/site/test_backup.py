@@ -95,6 +95,8 @@ def made(tmp_path_factory):
         (memory / directory).mkdir(parents=True)
     (memory / "objects/ab/cd").write_bytes(b"p" + b"remembered" * 9999)
     (there.home / "repos" / "1.git" / "refs" / "heads").mkdir(parents=True)
+    (there.home / "changes" / "cd" / "artifacts").mkdir(parents=True)
+    (there.home / "changes" / "cd" / "artifacts" / "1").write_text("a picture")
     (there.home / "runs" / "ab").mkdir(parents=True)
     (there.home / "runs" / "ab" / "output.log").write_text("printed\n")
     (there.home / "runs" / "ab" / "bodies").mkdir()
@@ -114,7 +116,7 @@ def test_it_holds_what_cannot_be_had_elsewhere_and_says_what_it_leaves_out(made)
     there, place, said, _ = made
     held = names(place / "plain.tar.gz")
     assert {"sanduk.sqlite3", "install-id", "audit-head", "memory/1/objects/ab/cd",
-            "repos/1.git/refs/heads", "runs/ab/output.log"} <= held  # fmt: skip
+            "repos/1.git/refs/heads", "changes/cd/artifacts/1", "runs/ab/output.log"} <= held  # fmt: skip
     assert not held & {"credentials", "secret_key", "runs/ab/bodies/1", "runs/ab/link"}
     for words in ("/srv/daily", "keys, and who is signed in", "bodies of requests", "read back"):
         assert words in said
@@ -141,7 +143,12 @@ def test_an_installation_comes_out_of_it_with_its_record_and_what_was_under_way_
     states = other.asked("SELECT state, count(*) FROM assistants_delivery GROUP BY 1 ORDER BY 1")
     assert states == [("sent", 1), ("unknown", 3)]
     assert "the record stands" in other.sanduk("audit", "verify")
-    for name in ("install-id", "memory/1/objects/ab/cd", "runs/ab/output.log"):
+    for name in (
+        "install-id",
+        "memory/1/objects/ab/cd",
+        "changes/cd/artifacts/1",
+        "runs/ab/output.log",
+    ):
         assert (other.home / name).read_bytes() == (there.home / name).read_bytes()
     for path in (other.home, *other.home.rglob("*")):
         if path.name in ("memory", "repos", "output.log", "cd", "other", "sanduk.sqlite3"):
