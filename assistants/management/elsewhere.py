@@ -5,6 +5,7 @@ What comes from there is shown as hostile: all of it goes through `visible`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -17,7 +18,7 @@ from runs.site_login import Site
 from runs.visible import visible
 
 
-class HereOrThere(SandukCommand):
+class HereOrThere(SandukCommand, ABC):
     """Subclass it with `act_here`, which acts on this installation, and `act_there`."""
 
     site: Site | None = None
@@ -47,11 +48,11 @@ class HereOrThere(SandukCommand):
         except (KeyError, TypeError, ValueError, AttributeError):
             raise Refusal(f"{self.site.url} did not answer as this sanduk expects") from None
 
-    def act_here(self, **options: Any) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def act_here(self, **options: Any) -> int: ...
 
-    def act_there(self, site: Site, **options: Any) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def act_there(self, site: Site, **options: Any) -> int: ...
 
 
 def heading(item: dict[str, Any]) -> str:

@@ -73,7 +73,7 @@ def test_the_runs_id_is_printed_and_the_order_arrives_on_stdin(executor, tmp_pat
 
 
 def test_the_runs_id_is_told_to_a_script(executor, tmp_path: Path):
-    executor('cat > order; echo "$5" | tee uid')
+    executor('cat > order; echo "$5" > uid; cat uid')
 
     code, told = detach(tmp_path, as_json=True)
 

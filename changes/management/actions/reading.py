@@ -28,6 +28,18 @@ _COLOURS = {b"+": "\x1b[32m", b"-": "\x1b[31m", b"@": "\x1b[36m"}
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[m"
 
 
+def _add_attempt(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--attempt", type=whole(), metavar="N", help="an attempt before the one in review"
+    )
+
+
+def _chosen(change: Change, options: dict[str, Any]) -> Attempt | None:
+    """The attempt that was asked for, or the one in review."""
+    number = options["attempt"]
+    return attempt_of(change, number) if number else change.attempt
+
+
 class Show(ChangeCommand):
     help = (
         "Show a change: what to look at first, what it conflicts with, what the tests said, the "
@@ -39,14 +51,12 @@ class Show(ChangeCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         add_change(parser)
         parser.add_argument("--patch", action="store_true", help="the patch as well, at the end")
-        parser.add_argument(
-            "--attempt", type=whole(), metavar="N", help="an attempt before the one in review"
-        )
+        _add_attempt(parser)
         add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
         change = one_change(options["change"])
-        attempt = attempt_of(change, options["attempt"]) if options["attempt"] else change.attempt
+        attempt = _chosen(change, options)
         if options["patch"] and attempt is None:
             raise _nothing(change)
         if options["json"]:
@@ -117,14 +127,12 @@ class Diff(ChangeCommand):
             "--path", action="append", default=[], metavar="PATH", help="only of this; repeatable"
         )
         parser.add_argument("--files", action="store_true", help="the paths that changed, no lines")
-        parser.add_argument(
-            "--attempt", type=whole(), metavar="N", help="an attempt before the one in review"
-        )
+        _add_attempt(parser)
         add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
         change = one_change(options["change"])
-        attempt = attempt_of(change, options["attempt"]) if options["attempt"] else change.attempt
+        attempt = _chosen(change, options)
         if attempt is None:
             raise _nothing(change)
         if options["files"] or options["json"]:
