@@ -1,6 +1,6 @@
 """Commands that go to the site this account is logged in to, when it is; `--here` keeps them here.
 
-What comes from there is shown as hostile: all of it goes through `visible`.
+What comes from there is hostile: `answers` reads it, and all text of it goes through `visible`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from assistants.management import answers
+from assistants.management.answers import Decided, Item, WholeItem
 from runs import site_login
 from runs.management.terminal import SandukCommand
 from runs.models import Decision
@@ -43,10 +45,7 @@ class HereOrThere(SandukCommand, ABC):
         if self.site is None:
             return self.act_here(**options)
         self.say(f"at {self.site.url}")
-        try:
-            return self.act_there(self.site, **options)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise Refusal(f"{self.site.url} did not answer as this sanduk expects") from None
+        return self.act_there(self.site, **options)
 
     @abstractmethod
     def act_here(self, **options: Any) -> int: ...
@@ -55,27 +54,27 @@ class HereOrThere(SandukCommand, ABC):
     def act_there(self, site: Site, **options: Any) -> int: ...
 
 
-def heading(item: dict[str, Any]) -> str:
-    run = f" run {item['run']}" if item["run"] else ""
-    told = f"--- [{item['id']}] {item['assistant']}{run} {item['created_at']} {item['state']}"
+def heading(item: Item) -> str:
+    run = f" run {item.run}" if item.run else ""
+    told = f"--- [{item.id}] {item.assistant}{run} {item.created_at} {item.state}"
     return visible(told, limit=300)
 
 
-def show(command: SandukCommand, item: dict[str, Any]) -> None:
+def show(command: SandukCommand, item: WholeItem) -> None:
     """One item whole, and what an approval of it has to say."""
     command.print(heading(item))
-    for name, mark in (("risks", "!"), ("standing", " "), ("goes_to", ">")):
-        for line in item[name]:
-            command.print(f"{mark} {visible(str(line), limit=1000)}")
-    for each in item["deliveries"]:
-        error = f": {each['error']}" if each["error"] else ""
-        told = f"{each['destination']}: {each['state']}{error}"
+    for lines, mark in ((item.risks, "!"), (item.standing, " "), (item.goes_to, ">")):
+        for line in lines:
+            command.print(f"{mark} {visible(line, limit=1000)}")
+    for each in item.deliveries:
+        error = f": {each.error}" if each.error else ""
+        told = f"{each.destination}: {each.state}{error}"
         command.print(f"> {visible(told, limit=1000)}")
     command.print("")
-    command.print(visible(str(item["body"]).rstrip(), lines=True))
-    if item["pending"]:
-        expect = visible(str(item["expect"]), limit=100)
-        command.say(f"exactly this: sanduk approve {int(item['id'])} --expect {expect}")
+    command.print(visible(item.body.rstrip(), lines=True))
+    if item.pending:
+        expect = visible(item.expect, limit=100)
+        command.say(f"exactly this: sanduk approve {item.id} --expect {expect}")
 
 
 def decide(
@@ -98,12 +97,13 @@ def decide(
     found = site.post(
         "outbox", items[0], "decide", verdict=str(verdict.value), expect=expect, reason=reason
     )
+    decided = answers.read(site, Decided, found)
     if as_json:
         command.print_json(found)
-    elif found["missing"]:
-        command.print(f"item {items[0]}: your approval counts; {int(found['missing'])} more needed")
+    elif decided.missing:
+        command.print(f"item {items[0]}: your approval counts; {decided.missing} more needed")
     else:
-        command.print(f"item {items[0]} is {visible(str(found['state']), limit=40)}")
+        command.print(f"item {items[0]} is {visible(decided.state, limit=40)}")
     return 0
 
 

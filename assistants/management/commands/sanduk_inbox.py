@@ -7,6 +7,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from assistants import showing_messages as showing
+from assistants.management import answers
+from assistants.management.answers import Message
 from assistants.management.elsewhere import HereOrThere
 from assistants.models import InboxMessage
 from assistants.named import one_assistant
@@ -40,6 +42,7 @@ class Command(HereOrThere):
     def act_there(self, site: Site, **options: Any) -> int:
         limit = min(options["limit"], 1000)
         found = site.get("inbox", name=options["name"], all=options["all"], limit=limit)
+        answers.read(site, list[Message], found)
         return self._print(found, **options)
 
     def _print(self, rows: list[dict[str, Any]], **options: Any) -> int:

@@ -10,7 +10,8 @@ from django.core.management.base import CommandParser
 from assistants import destinations, outbox, reminding
 from assistants import showing_items as showing
 from assistants.delivery import deliver_due, program
-from assistants.management import elsewhere
+from assistants.management import answers, elsewhere
+from assistants.management.answers import Item, WholeItem
 from assistants.management.elsewhere import HereOrThere
 from assistants.models import Delivery, OutboxItem
 from assistants.named import one_assistant
@@ -58,22 +59,24 @@ class Command(HereOrThere):
         if options["action"]:
             if options["item"] is None:
                 raise Refusal("outbox show needs the ID of an item; sanduk outbox lists them")
-            item = site.get("outbox", options["item"])
+            found = site.get("outbox", options["item"])
+            item = answers.read(site, WholeItem, found)
             if options["json"]:
-                self.print_json(item)
+                self.print_json(found)
             else:
                 elsewhere.show(self, item)
             return 0
         asked = {name: options[name] for name in ("pending", "undelivered", "name")}
-        rows = site.get("outbox", **asked, limit=min(options["limit"], 1000))
+        found = site.get("outbox", **asked, limit=min(options["limit"], 1000))
+        rows = answers.read(site, list[Item], found)
         if options["json"]:
-            self.print_json(rows)
+            self.print_json(found)
             return 0
         if not rows:
             self.say("no such items")
         for each in rows:
             self.print(elsewhere.heading(each))
-            self.print(visible(str(each["body"]).rstrip(), limit=BODY_MAX, lines=True))
+            self.print(visible(each.body.rstrip(), limit=BODY_MAX, lines=True))
         return 0
 
     def act_here(self, **options: Any) -> int:

@@ -8,6 +8,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from assistants import mailbox
+from assistants.management import answers
+from assistants.management.answers import Told
 from assistants.management.elsewhere import HereOrThere
 from assistants.named import one_assistant
 from runs.management.terminal import add_json_flag
@@ -58,15 +60,16 @@ class Command(HereOrThere):
     def act_there(self, site: Site, **options: Any) -> int:
         given = {"text": _text(options["text"]), "source_id": options["source_id"]}
         found = site.post("inbox", options["name"], **given)
+        told = answers.read(site, Told, found)
         if options["json"]:
             self.print_json(found)
             return 0
-        name, number = visible(str(found["assistant"]), limit=80), int(found["id"])
-        if found["new"]:
-            self.print(f"message {number} waits for {name}")
+        name = visible(told.assistant, limit=80)
+        if told.new:
+            self.print(f"message {told.id} waits for {name}")
         else:
-            self.print(f"message {number} had arrived already")
-        if found["disabled"]:
+            self.print(f"message {told.id} had arrived already")
+        if told.disabled:
             self.say(f"{name} is disabled, and reads nothing until it is enabled")
         return 0
 

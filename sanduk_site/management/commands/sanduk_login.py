@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from django.core.management.base import CommandParser
 
+from assistants.management import answers
+from assistants.management.answers import Me
 from runs import site_login
 from runs.management.hidden_prompt import asked
 from runs.management.terminal import SandukCommand, add_json_flag
@@ -56,16 +59,13 @@ class Command(SandukCommand):
         self._tell(site, site.get("me"), as_json=as_json)
         return 0
 
-    def _tell(self, site: Site, me: Any, *, as_json: bool) -> None:
-        try:
-            facts = {name: me[name] for name in ("user", "roles", "may_decide", "expires_at")}
-        except (KeyError, TypeError):
-            raise Refusal(f"{site.url} did not answer as this sanduk expects") from None
+    def _tell(self, site: Site, answer: Any, *, as_json: bool) -> None:
+        me = answers.read(site, Me, answer)
         if as_json:
-            self.print_json({"url": site.url, **facts})
+            self.print_json({"url": site.url, **msgspec.structs.asdict(me)})
             return
-        who, until = visible(str(me["user"]), limit=150), visible(str(me["expires_at"])[:16])
-        decides = "approves and rejects" if me["may_decide"] else "decides nothing"
+        who, until = visible(me.user, limit=150), visible(me.expires_at[:16])
+        decides = "approves and rejects" if me.may_decide else "decides nothing"
         self.print(f"{who} at {site.url}, until {until}; this terminal {decides}")
 
 
