@@ -17,14 +17,14 @@ from pathlib import Path
 
 from changes import module_files
 from changes.entries import Entry, listing
+from changes.gathered import Gathered, is_below
 from changes.ignore_rules import IgnoreRules, of_base
-from changes.names import folded, forbidden, is_module_file
-from changes.objects import Changed, Full, Recorder, recording, tree_with
+from changes.names import forbidden, is_module_file
+from changes.objects import Changed, Full, Recorder, recording
 from changes.own_paths import is_ours
 from changes.store import Store
 from runs.refusal import Refusal
 from runs.tree import NotARegularFile, below, opened, regular
-from runs.visible import visible_name
 
 _MB = 1 << 20
 
@@ -124,7 +124,7 @@ def read(
     )
 
 
-class _Reader:
+class _Reader(Gathered):
     """One walk over a clone, level by level."""
 
     def __init__(
@@ -136,22 +136,15 @@ class _Reader:
         take: frozenset[bytes],
         limits: Limits,
     ) -> None:
+        super().__init__(base)
         self._root = root
-        self._base = base
-        self._directories = {above for path in base for above in _above(path)}
         self._rules = rules
         self._recorder = recorder
         self._take = take
         self._limits = limits
         self._entries = self._counted = 0
-        self.found: dict[bytes, tuple[str, str]] = {}
-        self.refused: dict[bytes, str] = {}
         self.ignored: list[Ignored] = []
         self.taken: set[bytes] = set()
-
-    def refuse(self, path: bytes, reason: str) -> None:
-        self.refused[path] = reason
-        self.found.pop(path, None)
 
     def walk(self) -> None:
         level = [b""]
@@ -174,30 +167,6 @@ class _Reader:
                 for path in level:
                     self.refuse(path, f"lies deeper than {self._limits.depth} directories")
                 return
-
-    def refuse_twins(self) -> None:
-        """Refuse what is new and the same name as another one on some system."""
-        names: dict[str, set[bytes]] = {}
-        old = [path for path in self._base if path in self.found or self._kept(path)]
-        for path in old:
-            for part in (path, *_above(path)):
-                names.setdefault(folded(part), set()).add(part)
-        for path in sorted(path for path in self.found if path not in self._base):
-            for part in (*_above(path), path):
-                others = names.setdefault(folded(part), {part})
-                if part not in others:
-                    shown = visible_name(os.fsdecode(min(others)))
-                    self.refuse(path, f"is the same name as {shown} on some systems")
-                    break
-
-    def tree(self, store: Store, base_tree: str) -> str:
-        gone = (path for path in self._base if path not in self.found and not self._kept(path))
-        put = {
-            path: entry
-            for path, entry in self.found.items()
-            if path not in self._base or entry != (self._base[path].mode, self._base[path].id)
-        }
-        return tree_with(store, base_tree, gone, put)
 
     def _look(self, directory: bytes, directories: list[bytes], files: list[bytes]) -> None:
         """Sort the names in one directory, or refuse it."""
@@ -249,7 +218,7 @@ class _Reader:
         bare = {b"HEAD", b"objects", b"refs"} <= set(names)
         if not directory or directory in self._directories or not (bare or b".git" in names):
             return False
-        if _is_below(directory, self._take):
+        if is_below(directory, self._take):
             return False
         self.refuse(directory, "is a repository of its own; its files can be asked for")
         return True
@@ -257,14 +226,14 @@ class _Reader:
     def _wanted(self, path: bytes, ignored: Collection[bytes]) -> bool:
         if path not in ignored:
             return True
-        if _is_below(path, self._take):
+        if is_below(path, self._take):
             self.taken.add(path)
             return True
         self.ignored.append(Ignored(path, 1))
         return False
 
     def _descends(self, path: bytes, ignored: Collection[bytes]) -> bool:
-        if path not in ignored or _is_below(path, self._take):
+        if path not in ignored or is_below(path, self._take):
             return True
         if any(wanted.startswith(path + b"/") for wanted in self._take):
             return True
@@ -335,10 +304,6 @@ class _Reader:
         finally:
             os.close(descriptor)
 
-    def _kept(self, path: bytes) -> bool:
-        """Whether the base stays as it was at a path that was not found."""
-        return is_ours(path) or _is_below(path, self.refused)
-
 
 @contextmanager
 def _directory(root: int, path: bytes) -> Iterator[int]:
@@ -356,15 +321,3 @@ def _directory(root: int, path: bytes) -> Iterator[int]:
 
 def _join(directory: bytes, name: bytes) -> bytes:
     return directory + b"/" + name if directory else name
-
-
-def _above(path: bytes) -> Iterator[bytes]:
-    """The directories a path lies in, from the nearest one upward."""
-    while b"/" in path:
-        path = path.rpartition(b"/")[0]
-        yield path
-
-
-def _is_below(path: bytes, places: Collection[bytes]) -> bool:
-    """Whether a path is one of the places, or lies in one."""
-    return bool(places) and (path in places or any(above in places for above in _above(path)))

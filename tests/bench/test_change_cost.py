@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from changes import tree
+from changes import gathered
 from tests.bench.change_cost import IN, LANDED, OUT, measure_changes
 from tests.bench.report import Report
 from tests.bench.setting import Effort, Setting
@@ -20,12 +20,12 @@ def test_a_change_is_measured_in_out_and_landed(tmp_path):
 
 
 def test_a_result_that_differs_is_no_figure(tmp_path, monkeypatch):
-    real, calls = tree.tree_with, []
+    real, calls = gathered.tree_with, []
 
     def other(*words, **options):
         calls.append(1)
         return words[1] if len(calls) > 2 else real(*words, **options)
 
-    monkeypatch.setattr(tree, "tree_with", other)
+    monkeypatch.setattr(gathered, "tree_with", other)
     with pytest.raises(AssertionError, match="another tree"):
         measure_changes(Setting(Report(), tmp_path, Effort(rounds=1)), 5, 5, 5)
