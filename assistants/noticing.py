@@ -1,5 +1,7 @@
 """E-mails to people: so many items wait for you, so many things need a look, and where.
 
+What other apps have to tell, such as changes that wait, goes along: `runs.news` asks them.
+
 A state of the host, such as a disk that is almost full, is told of when it begins, and not again.
 
 What an agent wrote is in none of them. A notice is marked before it is sent: at most once.
@@ -18,7 +20,7 @@ from django.core.mail import send_mail
 from django.db import transaction
 
 from assistants.models import Assistant, Delivery, Notice, OutboxItem
-from runs import audit, clock, host_states, pulse
+from runs import audit, clock, host_states, news, pulse
 from runs.models import Run
 from runs.sight import seen_by
 
@@ -50,7 +52,7 @@ def send_due() -> int:
     rows = Notice.objects.wanted().filter(looked_at__lte=now - APART).select_related("user")
     for notice in rows:
         lines = [*_items(notice, now), *_troubles(notice, now), *_interrupted(notice, now)]
-        lines += _host(notice, now, host)
+        lines += [*_of_others(notice, now), *_host(notice, now, host)]
         if lines and Notice.objects.claim(notice, looked_at=now):
             told += _sent(notice.user, lines)
     return told
@@ -103,6 +105,14 @@ def _interrupted(notice: Notice, now: dt.datetime) -> list[str]:
         name or "of no assistant" for name in cut.values_list("wakeup__assistant__name", flat=True)
     )
     return _counted(names, "run was interrupted", "runs were interrupted", "/")
+
+
+def _of_others(notice: Notice, now: dt.datetime) -> list[str]:
+    asked = news.Asked(
+        notice.user, notice.of_items, notice.of_troubles, after=notice.looked_at, until=now
+    )
+    told = news.of(asked)
+    return [line for each in told for line in _counted(each.names, each.one, each.many, each.page)]
 
 
 Host = list[tuple[dt.datetime | None, str, str]]

@@ -26,15 +26,19 @@ def open_skills() -> Any:
     return Skill.objects.filter(state=Skill.State.PROPOSED)
 
 
-def changes_for(user: Any) -> frozenset[int]:
+def changes_for(user: Any, found: Any = None) -> frozenset[int]:
     """Those whose acceptance by this person would count, and was not given yet.
 
     A fixed number of questions to the database, however many there are.
+
+    Args:
+        found: some of `open_changes`; all without.
     """
     if not user.has_perm("changes.decide_change"):
         return frozenset()
     second = RiskFlag.objects.filter(attempt=OuterRef("attempt"), needs_second_person=True)
-    rows = list(open_changes().annotate(needs_second=Exists(second))[:LOOKED_AT])
+    asked = open_changes() if found is None else found
+    rows = list(asked.annotate(needs_second=Exists(second))[:LOOKED_AT])
     if not rows:
         return frozenset()
     given = Decision.objects.filter(actor=user, subject__startswith="change:")

@@ -21,11 +21,13 @@ class NoticeForm(forms.Form):
         label="My e-mail address", required=False, help_text="Empty: no e-mail at all."
     )
     of_items = forms.BooleanField(
-        label="When an item waits for a decision that I may take", required=False
+        label="When an item, a change or a skill waits for a decision that I may take",
+        required=False,
     )
     of_troubles = forms.BooleanField(
         label="When an assistant is disabled, a run was interrupted, a delivery was given up or "
-        "may not have arrived, little room is left on the disk, or the worker is away",
+        "may not have arrived, a change failed or is in review again, its tests are not green, "
+        "little room is left on the disk, or the worker is away",
         required=False,
     )
 

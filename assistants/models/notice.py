@@ -28,8 +28,9 @@ class Notice(models.Model):
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notice"
     )
-    of_items = models.BooleanField(default=False)  # that wait for a decision they may take
-    # assistants disabled, deliveries gone wrong, runs interrupted, the host itself
+    # items, and changes and skills beside them, that wait for a decision they may take
+    of_items = models.BooleanField(default=False)
+    # assistants disabled, deliveries gone wrong, runs interrupted, changes failed, the host itself
     of_troubles = models.BooleanField(default=False)
     looked_at = models.DateTimeField(default=clock.now)  # they were told of what came before
 
