@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from changes import gate, testing
+from changes import gate, pull_requests, testing
 from changes.gate import Accepting, TestsNeeded
+from changes.git import GitError
 from changes.models import Change, TestRun
 from changes.testing import Tell, quiet
 from runs.refusal import Refusal
@@ -34,6 +35,19 @@ def accept(uid: str, person: Person, words: Accepting, tell: Tell = quiet) -> Ch
     if standing.change.state == Change.State.LANDING:
         return gate.land(uid)
     return standing.change
+
+
+def proposed(change: Change) -> str:
+    """Make the draft pull request that an accepted change was accepted for, or go on with it.
+
+    Returns what stood in the way, in words, and is in its row as well; "" for nothing, also where
+    none was asked for. The change is accepted and its branch is here, whatever GitHub said.
+    """
+    try:
+        pull_requests.publish(change)
+    except (Refusal, GitError) as exc:
+        return str(exc)
+    return ""
 
 
 def _red(tested: TestRun) -> Refusal:

@@ -8,7 +8,7 @@ from pathlib import Path
 from django.db import transaction
 from django.db.models import Q
 
-from changes import attempts, landing, rules
+from changes import attempts, landing, pull_requests, rules
 from changes.git import GitError
 from changes.landing_plan import plan, restored
 from changes.models import Attempt, Change, TestRun
@@ -58,6 +58,8 @@ class Accepting:
         branch: the branch to make; "" for the change's own.
         committer: name and mail address of the person, for the commit.
         sign: sign the commit as the account's own git does.
+        draft_pr: make a draft pull request on GitHub of it as well (`pull_requests.publish`).
+        into: the branch there that it is proposed for; "" for the usual one.
     """
 
     committer: tuple[str, str]
@@ -66,6 +68,8 @@ class Accepting:
     no_test: bool = False
     branch: str = ""
     sign: bool = False
+    draft_pr: bool = False
+    into: str = ""
 
 
 def accept(uid: str, person: Person, words: Accepting) -> Standing:
@@ -80,12 +84,17 @@ def accept(uid: str, person: Person, words: Accepting) -> Standing:
     if change.state == Change.State.LANDING and change.attempt is not None:
         _check_expected(change, change.attempt, words.expect)
         return _standing(change)  # decided; whoever is here may finish it
+    if (proposed := pull_requests.of(change)) is not None and proposed.is_unfinished:
+        return _standing(change)  # accepted and here; whoever is here may go on with it
     attempt = _reviewed(change)
     said = rules.of(change.repository.uid)
     _check_read(change, attempt, words.expect)
     _check_reason(attempt, words.reason)
     policy = policy_of(attempt, said)
     _check_person(change, policy, person)
+    goal = None
+    if words.draft_pr:
+        goal = pull_requests.checked(change, attempt, branch=words.branch, into=words.into)
     tests = _check_tests(attempt, said, words)  # last: whoever is told they are missing runs them
     with transaction.atomic():
         change = _locked(uid, attempt)
@@ -100,6 +109,8 @@ def accept(uid: str, person: Person, words: Accepting) -> Standing:
                 change, attempt, approvers=names, committer=words.committer, tests=tests,
                 branch=words.branch, sign=words.sign,
             )  # fmt: skip
+            if goal is not None:
+                planned = pull_requests.planned(planned, goal, change, attempt, tests=tests)
             by = ", ".join(names)[:300]
             if not Change.objects.begin_landing(
                 change.pk, attempt.pk, planned.stored(), decided_by=by, reason=words.reason
@@ -144,6 +155,7 @@ def land(uid: str) -> Change:
     with transaction.atomic():
         if Change.objects.finish_landing(change.pk, commit):
             audit.record_policy(
+            pull_requests.write_down(change, planned)
                 "change.land", subject_of(change), sha256=attempt.digest, commit=commit,
                 branch=planned.branch,
             )  # fmt: skip

@@ -17,6 +17,22 @@ _SUBJECT = 72
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be asked of GitHub once the branch is there.
+
+    Args:
+        site: its address, as "https://github.com".
+        where: the repository on it, owner/name.
+        into: the branch it is proposed for.
+    """
+
+    site: str
+    where: str
+    into: str
+    title: str
+    body: str
+
+
     """Args:
     branch: the name of the branch that is made.
     author, committer: names and mail addresses; the agent, and the person who decided.
@@ -25,6 +41,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     branch: str
+    proposal: the pull request that is to follow.
     message: str
     author: tuple[str, str]
     committer: tuple[str, str]
@@ -33,6 +50,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def stored(self) -> dict[str, Any]:
         kept: dict[str, Any] = msgspec.to_builtins(self)
+    before: tuple[str, ...] = ()
+    proposal: Proposal | None = None
         return kept
 
     def signature(self, who: tuple[str, str]) -> Signature:

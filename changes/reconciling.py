@@ -13,9 +13,9 @@ from typing import Any
 from django.db import DatabaseError, transaction
 from django.db.models import Q
 
-from changes import budgets, gate, handover, place, testing_later
+from changes import budgets, gate, handover, place, pull_requests, testing_later
 from changes.git import GitError
-from changes.models import Batch, Change
+from changes.models import Batch, Change, PullRequest
 from runs import audit, clock
 from runs.lease import Watcher, owner_is
 from runs.models import Run
@@ -42,6 +42,7 @@ def look(sender: Any, watcher: Watcher | None, done: Reconciled, **_: Any) -> No
     if watcher is not None:
         _tried(done, "changes that wait could not be rung for", handover.ring_again)
         _land(done)
+        _propose(done)
 
 
 def end(change: Change) -> bool:
@@ -81,6 +82,17 @@ def _land(done: Reconciled) -> None:
             done.troubles.append(f"{change} is accepted and cannot land now: {exc}")
         except Refusal as exc:
             done.troubles.append(f"{change} could not land and is in review again: {exc}")
+
+
+def _propose(done: Reconciled) -> None:
+    """Go on with a pull request whose process died. What was refused waits for a person."""
+    before = clock.now() - dt.timedelta(seconds=LANDS_AGAIN_S)
+    open_ = PullRequest.objects.exclude(state=PullRequest.State.OPENED)
+    for row in open_.filter(trouble="", state_at__lt=before).select_related("change__repository"):
+        try:
+            pull_requests.publish(row.change)
+        except (Refusal, GitError) as exc:
+            done.troubles.append(f"{row.change} is accepted, its pull request is not made: {exc}")
 
 
 def _tried(done: Reconciled, what: str, act: Any, *words: Any) -> None:

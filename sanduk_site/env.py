@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -115,6 +116,28 @@ def base_url(name: str, default: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or extra:
         raise BadSetting(form)
     return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def api_base(name: str, default: str) -> str:
+    """Where an API that gets a secret begins: ``https://HOST[:PORT][/PATH]``.
+
+    Plain http is for this machine alone.
+    """
+    value = (text(name) or default).rstrip("/")
+    form = f"{name} must be https://HOST[:PORT][/PATH], as https://github.example.org/api/v3"
+    try:
+        parts = urlsplit(value)
+        _ = parts.port
+    except ValueError:
+        raise BadSetting(form) from None
+    is_here = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    schemes = ("http", "https") if is_here else ("https",)
+    extra = parts.query or parts.fragment or parts.username or parts.password
+    plain = re.fullmatch(r"[A-Za-z0-9._\[\]:-]+", parts.netloc) and "//" not in parts.path
+    path = re.fullmatch(r"[A-Za-z0-9._/-]*", parts.path) and ".." not in parts.path
+    if parts.scheme not in schemes or not parts.hostname or extra or not plain or not path:
+        raise BadSetting(form)
+    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path}"
 
 
 def host_of(url: str) -> str:

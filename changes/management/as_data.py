@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Count, QuerySet
 
+from changes import pull_requests
 from changes.landing_plan import branch_of
 from changes.models import Artifact, Attempt, Change, RiskFlag, Skill, TestRun
 from changes.own_paths import spelled
@@ -66,6 +67,7 @@ def change(one: Change, counts: dict[int, dict[str, int]] | None = None) -> dict
         "decided_by": one.decided_by,
         "branch": branch(one),
         "commit": one.landed_commit,
+        "pull_request": proposal(one),
     }
 
 
@@ -80,6 +82,21 @@ def branch(one: Change) -> str:
     if one.state in (Change.State.LANDING, Change.State.ACCEPTED):
         return str(one.landing.get("branch") or branch_of(one))
     return ""
+
+
+def proposal(one: Change) -> dict[str, Any] | None:
+    """The draft pull request it was accepted for; None where that was not asked for."""
+    if (row := pull_requests.of(one)) is None:
+        return None
+    return {
+        "state": row.state,
+        "repository": row.where,
+        "into": row.into,
+        "branch": row.head,
+        "number": row.number or None,
+        "url": row.url,
+        "trouble": row.trouble,
+    }
 
 
 def attempt(one: Attempt) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from changes import gate, rules
+from changes import gate, pull_requests, rules
 from changes.management import as_data
 from changes.models import Artifact, Attempt, Change, RiskFlag, Skill, TestRun
 from changes.own_paths import spelled
@@ -29,6 +29,12 @@ STATES = {
     "rejected": "rejected",
     "unchanged": "unchanged: the agent changed nothing",
     "failed": "failed",
+}
+
+PROPOSALS = {
+    "wanted": "not pushed yet",
+    "pushed": "pushed, and no pull request yet",
+    "asked": "pushed and asked for, and whether it was made is not known",
 }
 
 
@@ -56,6 +62,8 @@ def facts(change: Change) -> Iterator[tuple[str, str]]:
         yield "cost", as_data.cost(usd, least)
     if branch := as_data.branch(change):
         yield "branch", f"{branch} {change.landed_commit[:12]}".strip()
+    for line in proposal(change):
+        yield "draft", line
 
 
 def decisions(change: Change) -> Iterator[str]:
@@ -222,8 +230,21 @@ def next_steps(change: Change) -> Iterator[str]:
 def after_landing(change: Change) -> Iterator[str]:
     """What a person does with a branch, in their own shell."""
     where = visible(shlex.quote(change.repository.path))
+def proposal(change: Change) -> Iterator[str]:
+    """How far the pull request of an accepted change came."""
+    if (row := pull_requests.of(change)) is None:
+        return
+    if not row.is_unfinished:
+        yield visible(row.url)
+        return
+    why = f": {visible(row.trouble, limit=_LINE)}" if row.trouble else ""
+    yield f"{PROPOSALS[row.state]} in {visible(row.where)}{why}"
+
+
     branch = visible(shlex.quote(as_data.branch(change)))
     yield f"git -C {where} show {branch}"
+    if (row := pull_requests.of(change)) is not None and row.is_unfinished:
+        yield f"sanduk change accept {change.uid} --as draft-pr    # goes on with the pull request"
     yield f"git -C {where} merge {branch}"
     yield f"git -C {where} branch -D {branch}    # to forget it"
 

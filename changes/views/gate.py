@@ -11,7 +11,17 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
-from changes import gate, handover, landing_plan, reviewing, showing, skills, testing_later
+from changes import (
+    deciding,
+    gate,
+    handover,
+    landing_plan,
+    pull_requests,
+    reviewing,
+    showing,
+    skills,
+    testing_later,
+)
 from changes.attempts import kept_store
 from changes.git import GitError
 from changes.models import Attempt, Change, RiskFlag, Skill, TestRun
@@ -117,6 +127,10 @@ def _decided(request: HttpRequest, it: Change, verdict: str, reason: str) -> str
             return _accepted(request, it, person, digest, reason)
         if verdict == "land":
             return _landed(gate.land(it.uid))
+        if verdict == "propose":
+            if trouble := deciding.proposed(it):
+                raise Refusal(trouble)
+            return _proposal(it)
     except (GitError, HostRefusal) as exc:
         raise Refusal(f"git could not: {exc}") from None
     raise Refusal("the form holds no decision")
@@ -143,8 +157,9 @@ def _accepted(request: HttpRequest, it: Change, person: Person, digest: str, rea
     no_test = "no_test" in request.POST
     _check_words(it, person, reason, no_test=no_test)
     words = gate.Accepting(
-        committer=_committer(request.user), expect=digest, reason=reason, no_test=no_test
-    )
+        committer=_committer(request.user), expect=digest, reason=reason, no_test=no_test,
+        draft_pr="draft_pr" in request.POST,
+    )  # fmt: skip
     standing = gate.accept(it.uid, person, words)
     if standing.change.state == Change.State.LANDING:
         return _landed(gate.land(it.uid))
@@ -174,7 +189,20 @@ def _check_words(it: Change, person: Person, reason: str, *, no_test: bool) -> N
 
 def _landed(it: Change) -> str:
     branch = landing_plan.restored(it.landing).branch
-    return f"Change {it.uid} is accepted: branch {branch}, commit {it.landed_commit[:12]}."
+    said = f"Change {it.uid} is accepted: branch {branch}, commit {it.landed_commit[:12]}."
+    # it is accepted whatever GitHub says; the page tells how far it came
+    deciding.proposed(it)
+    return f"{said} {_proposal(it)}".strip()
+
+
+def _proposal(it: Change) -> str:
+    """How far the pull request came that it was accepted for; "" where none was asked for."""
+    row = pull_requests.of(it)
+    if row is None:
+        return ""
+    if row.is_unfinished:
+        return f"Its draft pull request is not made: {row.trouble}"
+    return f"Its draft pull request is {row.url}"
 
 
 def _committer(user: Any) -> tuple[str, str]:
@@ -190,6 +218,7 @@ def _gate(request: HttpRequest, it: Change, *, typed: str = "", status: int = 20
         "run": chosen.run if chosen is not None else it.run,
         "standing": reviewing.standing(it),
         "plan": landing_plan.restored(it.landing) if it.landing else None,
+        "proposal": pull_requests.of(it),
         "attempts": list(it.attempts.order_by("number").only("number", "created_at", "change")),
     }
     if chosen is not None:
@@ -233,6 +262,7 @@ def _of_attempt(request: HttpRequest, it: Change, chosen: Attempt) -> dict[str, 
         "is_current": is_current,
         "verdicts": verdicts,
         "may_revise": may_revise,
+        "offered": pull_requests.offered(it) if reviews else "",
         "flags": flags[:FLAGS_SHOWN],
         "more_flags": max(len(flags) - FLAGS_SHOWN, 0),
         "is_grave": any(each.severity == "high" for each in flags),

@@ -186,3 +186,27 @@ def test_a_mail_server_that_is_none_is_named_without_its_password(monkeypatch, v
 def test_without_a_mail_server_nothing_is_set(monkeypatch):
     monkeypatch.delenv("X_MAIL", raising=False)
     assert env.mail_server("X_MAIL") == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("", "https://api.github.com"), ("https://Hub.example/api/v3/", "https://hub.example/api/v3"),
+     ("http://127.0.0.1:8123/api/v3", "http://127.0.0.1:8123/api/v3"),
+     ("https://[2001:db8::1]:8443", "https://[2001:db8::1]:8443")],
+)  # fmt: skip
+def test_an_api_begins_at_an_address_of_https(put, value, expected):
+    put(value)
+    assert env.api_base(NAME, "https://api.github.com") == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["api.github.com", "ftp://x/", "https://", "http://hub.example/api/v3", "https://u:pw@hub/",
+     "https://hub/?q", "https://hub/#f", "https://hub/a/../b", "https://hub//x", "https://h ub/",
+     "https://hub:port/", "https://[::1/", "https://hub/%2e%2e"],
+)  # fmt: skip
+def test_a_secret_is_sent_nowhere_else(put, value):
+    put(value)
+    with pytest.raises(BadSetting, match=f"{NAME} must be https://HOST") as raised:
+        env.api_base(NAME, "https://api.github.com")
+    assert "pw" not in str(raised.value)

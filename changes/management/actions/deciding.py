@@ -24,12 +24,14 @@ class Accept(ChangeCommand):
         "Accept a change, for exactly what it holds: its tests are run where no green of them is "
         "there, and a fresh branch is made with one commit. Nothing is checked out, your work "
         "tree and your index stay as they are. It is final. With --expect a change that is not "
-        "what you read is refused. Stopped in the middle, the same command finishes it."
+        "what you read is refused. Stopped in the middle, the same command finishes it. With --as "
+        "draft-pr the branch is pushed to GitHub as well, and a draft pull request made of it."
     )
     examples = (
         "change accept 3f2a9c --expect 9d0c21e4b7aa",
         "change accept 3f2a9c --branch faster-parser",
         'change accept 3f2a9c --no-test --reason "the tests need a printer"',
+        "change accept 3f2a9c --as draft-pr --into develop",
     )
     ends_lost_runs = False
 
@@ -44,12 +46,28 @@ class Accept(ChangeCommand):
         parser.add_argument(
             "--no-sign", action="store_true", help="do not sign, though your git signs commits"
         )
+        parser.add_argument(
+            "--as",
+            dest="form",
+            choices=("branch", "draft-pr"),
+            default="branch",
+            help="a branch here (the default), or that and a draft pull request on GitHub, with "
+            "the token GITHUB_TOKEN",
+        )
+        parser.add_argument(
+            "--into",
+            default="",
+            metavar="BRANCH",
+            help="with --as draft-pr: the branch it is proposed for (the one it began from)",
+        )
         add_decision_flags(
             parser, reason="kept; needed where a secret may be in it, or not all could be checked"
         )
 
     def act(self, **options: Any) -> int:
         change = one_change(options["change"])
+        if options["into"] and options["form"] != "draft-pr":
+            raise Refusal("--into means something with --as draft-pr only")
         repository = Path(change.repository.path)
         words = Accepting(
             committer=_committer(change, repository),
@@ -58,8 +76,11 @@ class Accept(ChangeCommand):
             no_test=options["no_test"],
             branch=options["branch"],
             sign=not options["no_sign"] and landing.signs(repository),
+            draft_pr=options["form"] == "draft-pr",
+            into=options["into"],
         )
         done = deciding.accept(change.uid, here(), words, self.say)
+        trouble = deciding.proposed(done)
         if options["json"]:
             self.print_json({**as_data.change(done), "missing": missing(done)})
         elif done.state == Change.State.REVIEW:
@@ -68,10 +89,14 @@ class Accept(ChangeCommand):
             self.print(f"{done} is {done.state}")
             self.print(f"branch  {visible(as_data.branch(done))}")
             self.print(f"commit  {done.landed_commit}")
+            for line in telling.proposal(done):
+                self.print(f"draft   {line}")
             self.print("next")
             for line in telling.after_landing(done):
                 self.print(f"  {line}")
-        return 0
+        if trouble:
+            self.say(f"{done} is accepted, and its pull request is not made: {trouble}")
+        return 1 if trouble else 0
 
 
 class Reject(ChangeCommand):
