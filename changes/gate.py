@@ -154,8 +154,8 @@ def land(uid: str) -> Change:
         raise
     with transaction.atomic():
         if Change.objects.finish_landing(change.pk, commit):
-            audit.record_policy(
             pull_requests.write_down(change, planned)
+            audit.record_policy(
                 "change.land", subject_of(change), sha256=attempt.digest, commit=commit,
                 branch=planned.branch,
             )  # fmt: skip

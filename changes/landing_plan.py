@@ -16,7 +16,6 @@ _BODY = 4000  # characters of the task
 _SUBJECT = 72
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be asked of GitHub once the branch is there.
 
@@ -33,25 +32,26 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     body: str
 
 
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Args:
     branch: the name of the branch that is made.
     author, committer: names and mail addresses; the agent, and the person who decided.
     at: seconds since the epoch, of both.
     sign: sign as the account's own git would.
+    proposal: the pull request that is to follow.
     """
 
     branch: str
-    proposal: the pull request that is to follow.
     message: str
     author: tuple[str, str]
     committer: tuple[str, str]
     at: int
     sign: bool = False
+    before: tuple[str, ...] = ()
+    proposal: Proposal | None = None
 
     def stored(self) -> dict[str, Any]:
         kept: dict[str, Any] = msgspec.to_builtins(self)
-    before: tuple[str, ...] = ()
-    proposal: Proposal | None = None
         return kept
 
     def signature(self, who: tuple[str, str]) -> Signature:

@@ -69,9 +69,9 @@ class Rules(_Strict, frozen=True):
     recipe, kits: what the box of this repository is made from.
     set_up: shell lines that run while its image is built, at the base commit.
     lock_files: paths whose content decides whether that image is built again.
-    agent, provider, model, mode, runtime: what an attempt is made with where no flag says.
     remote: the git remote whose GitHub repository pull requests are made in.
     pull_request_into: the branch they are proposed for; "" for the one a change began from.
+    agent, provider, model, mode, runtime: what an attempt is made with where no flag says.
     """
 
     approvals: Annotated[int, Meta(ge=1, le=20)] = 1
@@ -86,10 +86,10 @@ class Rules(_Strict, frozen=True):
     kits: Annotated[tuple[Text, ...], Meta(max_length=_MANY)] = ()
     set_up: Annotated[tuple[Text, ...], Meta(max_length=_MANY)] = ()
     lock_files: Annotated[tuple[Text, ...], Meta(max_length=_MANY)] = ()
-    agent: Annotated[str, Meta(max_length=200)] = ""
-    provider: Annotated[str, Meta(max_length=200)] = ""
     remote: Annotated[str, Meta(min_length=1, max_length=100)] = "origin"
     pull_request_into: Annotated[str, Meta(max_length=300)] = ""
+    agent: Annotated[str, Meta(max_length=200)] = ""
+    provider: Annotated[str, Meta(max_length=200)] = ""
     model: Annotated[str, Meta(max_length=200)] = ""
     mode: Literal["", "open", "key-safe", "sealed"] = ""
     runtime: Annotated[str, Meta(max_length=200)] = ""

@@ -51,9 +51,9 @@ try:
     SANDUK_HIDE = env.words("SANDUK_HIDE")
     # what tests a change to a repository whose own rules name no test_command
     SANDUK_TEST_COMMAND = env.text("SANDUK_TEST_COMMAND")
-    # addresses the egress door may reach although they are private: for tests of the door
     # where draft pull requests are made: GitHub's API, or that of a GitHub Enterprise server
     SANDUK_GITHUB_API = env.api_base("SANDUK_GITHUB_API", "https://api.github.com")
+    # addresses the egress door may reach although they are private: for tests of the door
     SANDUK_EGRESS_ADMIT = env.words("SANDUK_EGRESS_ADMIT")
     # on whatever was chosen; off switches nothing off: `sanduk user four-eyes off` does, audited
     SANDUK_FOUR_EYES = env.flag("SANDUK_FOUR_EYES") if env.text("SANDUK_FOUR_EYES") else None

@@ -227,9 +227,6 @@ def next_steps(change: Change) -> Iterator[str]:
         yield from after_landing(change)
 
 
-def after_landing(change: Change) -> Iterator[str]:
-    """What a person does with a branch, in their own shell."""
-    where = visible(shlex.quote(change.repository.path))
 def proposal(change: Change) -> Iterator[str]:
     """How far the pull request of an accepted change came."""
     if (row := pull_requests.of(change)) is None:
@@ -241,10 +238,13 @@ def proposal(change: Change) -> Iterator[str]:
     yield f"{PROPOSALS[row.state]} in {visible(row.where)}{why}"
 
 
-    branch = visible(shlex.quote(as_data.branch(change)))
-    yield f"git -C {where} show {branch}"
+def after_landing(change: Change) -> Iterator[str]:
+    """What a person does with a branch, in their own shell."""
     if (row := pull_requests.of(change)) is not None and row.is_unfinished:
         yield f"sanduk change accept {change.uid} --as draft-pr    # goes on with the pull request"
+    where = visible(shlex.quote(change.repository.path))
+    branch = visible(shlex.quote(as_data.branch(change)))
+    yield f"git -C {where} show {branch}"
     yield f"git -C {where} merge {branch}"
     yield f"git -C {where} branch -D {branch}    # to forget it"
 
