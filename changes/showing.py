@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from django.utils.safestring import SafeString
 
-from changes import diffs, patches, rendering
+from changes import comparing, diffs, patches, rendering
 from changes.colours import Colours
 from changes.models import Attempt, RiskFlag
 from changes.own_paths import spelled
@@ -45,6 +45,8 @@ class File:
     Attributes:
         number: among all that differ, from 1.
         mark: the same for the same name and content, in whatever attempt: what was viewed.
+        whole: what the attempt changes of it, where only a part of that is shown.
+        words: what became of it since another attempt; "" where none is compared with.
         rows: its lines; empty when `why` says why there are none.
         beside: flags that stand at no line that is shown.
     """
@@ -58,6 +60,8 @@ class File:
     is_large: bool = False
     is_open: bool = True
     beside: list[RiskFlag] = field(default_factory=list)
+    whole: ChangedPath | None = None
+    words: str = ""
 
     @property
     def was(self) -> str:
@@ -73,7 +77,7 @@ class File:
 
     @property
     def mark(self) -> str:
-        each = self.changed
+        each = self.whole or self.changed
         told = f"{self.path}\0{each.old_id}\0{each.new_id}\0{each.old_mode}\0{each.new_mode}"
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
@@ -94,6 +98,7 @@ class Part:
         many: how many files there are in all that fit what was looked for.
         number, last: which part this is, and of how many; from 1.
         where: of the flags' paths, the number of the file and of its part.
+        same: how many files are as they were in the attempt that is compared with.
     """
 
     files: list[File]
@@ -102,6 +107,16 @@ class Part:
     last: int
     find: str
     where: dict[str, tuple[int, int]]
+    same: int = 0
+
+    @property
+    def before(self) -> int:
+        """The part before this one; 0 for none."""
+        return self.number - 1
+
+    @property
+    def after(self) -> int:
+        return self.number + 1 if self.number < self.last else 0
 
     @property
     def folders(self) -> list[tuple[str, list[File]]]:
@@ -150,6 +165,11 @@ def one(
     if not 1 <= number <= len(everything):
         return None
     file = _file(number, everything[number - 1], _by_path(flags))
+    return _alone(store, file, look, whole=whole)
+
+
+def _alone(store: Store, file: File, look: Look, *, whole: bool) -> File:
+    """A file with its lines on a page of its own."""
     lines = file.changed.added_lines + file.changed.deleted_lines
     file.is_open = True
     if why := _without_lines(store, file.changed):
@@ -159,6 +179,33 @@ def one(
     else:
         _show(store, [file], look, [file], context=WHOLE if whole else 3, most=OWN_LINES)
     return file
+
+
+def since(
+    store: Store, earlier: Attempt, attempt: Attempt, flags: Sequence[RiskFlag], look: Look, *,
+    number: int = 1,
+) -> Part:  # fmt: skip
+    """One part of what an attempt does otherwise than an earlier one. Raises GitError as `part`."""
+    found = comparing.compared(store, earlier, attempt)
+    last = max(-(-len(found.changed) // FILES), 1)
+    number = min(max(number, 1), last)
+    first = (number - 1) * FILES
+    chosen = enumerate(found.changed[first : first + FILES], first + 1)
+    files = [_file_since(at, each, found, flags) for at, each in chosen]
+    _show(store, files, look, _fitting(store, files))
+    return Part(files, len(found.changed), number, last, "", {}, found.same)
+
+
+def one_since(
+    store: Store, earlier: Attempt, attempt: Attempt, flags: Sequence[RiskFlag], look: Look, *,
+    number: int, whole: bool = False,
+) -> File | None:  # fmt: skip
+    """One file of `since` by its number; None when there are not so many. Raises GitError."""
+    found = comparing.compared(store, earlier, attempt)
+    if not 1 <= number <= len(found.changed):
+        return None
+    file = _file_since(number, found.changed[number - 1], found, flags)
+    return _alone(store, file, look, whole=whole)
 
 
 def path_of(store: Store, attempt: Attempt, number: int) -> str:
@@ -182,6 +229,14 @@ def _file(number: int, changed: ChangedPath, flags: Mapping[str, list[RiskFlag]]
     lines = changed.added_lines + changed.deleted_lines
     is_lock = file.name.lower() in _LOCKS
     file.is_open = bool(file.flags) or (lines <= OPEN_LINES and not is_lock)
+    return file
+
+
+def _file_since(
+    number: int, changed: ChangedPath, found: comparing.Compared, flags: Sequence[RiskFlag]
+) -> File:
+    file = _file(number, changed, _by_path(flags))
+    file.whole, file.words = found.later.get(file.path), found.words(file.path)
     return file
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from changes.views import files, gate, listing, skills, start
+from changes.views import files, gate, listing, since, skills, start
 
 urlpatterns = [
     path("changes/", listing.listed, name="changes"),
@@ -19,5 +19,13 @@ urlpatterns = [
     path("changes/<slug:uid>/stop", gate.stop, name="change-stop"),
     path("changes/<slug:uid>/<int:attempt>/patch", files.patch, name="change-patch"),
     path("changes/<slug:uid>/<int:attempt>/file/<int:number>", files.one, name="change-file"),
+    path(
+        "changes/<slug:uid>/<int:attempt>/since/<int:earlier>/", since.listed, name="change-since"
+    ),
+    path(
+        "changes/<slug:uid>/<int:attempt>/since/<int:earlier>/file/<int:number>",
+        since.one,
+        name="change-since-file",
+    ),
     path("changes/<slug:uid>/artifacts/<slug:artifact>", files.artifact, name="change-artifact"),
 ]

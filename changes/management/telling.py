@@ -218,6 +218,9 @@ def next_steps(change: Change) -> Iterator[str]:
     if change.state == Change.State.REVIEW and change.attempt is not None:
         short = change.attempt.digest[:DIGEST_MIN]
         yield f"sanduk change diff {change.uid}"
+        if (number := change.attempt.number) > 1:
+            since = f"sanduk change diff {change.uid} --against {number - 1}"
+            yield f"{since}    # what is new since attempt {number - 1}"
         yield f"sanduk change accept {change.uid} --expect {short}"
         yield f'sanduk change reject {change.uid} --reason "…"'
         yield f'sanduk change revise {change.uid} --task "…"'

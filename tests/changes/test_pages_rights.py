@@ -10,7 +10,8 @@ from django.urls import get_resolver, reverse
 
 from changes import artifacts, skills
 from runs.models import Decision
-from tests.changes.rows import state
+from tests.changes.rows import make_attempt, state
+from tests.changes.trees import tree_of
 from tests.site.pages import EVIL, somebody
 from tests.site.test_pages_rights import ALL, APPROVE, OPERATE, WRITES, names_of
 
@@ -30,6 +31,8 @@ PAGES = {
     "change-stop": (("change",), OPERATE, "POST"),
     "change-patch": (("change", "attempt"), ALL, "GET"),
     "change-file": (("change", "attempt", "file"), ALL, "GET"),
+    "change-since": (("change", "later", "attempt"), ALL, "GET"),
+    "change-since-file": (("change", "later", "attempt", "file"), ALL, "GET"),
     "change-artifact": (("change", "artifact"), ALL, "GET"),
 }
 SKILL = "---\nname: build\ndescription: how to build\n---\nRun make.\n"
@@ -42,9 +45,13 @@ def place(project):
     attempt = change.attempt
     taken = artifacts.Taken("../<b>evil\u202e.html", b"<script>alert(1)</script>")
     artifacts.keep(attempt, (taken, artifacts.Taken("no.exe", b"", "it is a program")))
+    tree = tree_of(project.store, {"README.md": "hello\n", "new.py": "x = 2\n"})
+    based = {"base_commit": attempt.base_commit, "base_tree": attempt.base_tree}
+    later = make_attempt(change, number=7, tree=tree, **based)
     (skill,) = skills.propose(attempt, [skills.Proposal("build", "how to build", SKILL)])
     return {
-        "change": change.uid, "attempt": attempt.number, "file": 1, "batch": "abc",
+        "change": change.uid, "attempt": attempt.number, "later": later.number, "file": 1,
+        "batch": "abc",
         "artifact": attempt.artifacts.get(refused="").uid, "skill": skill.pk,
         "rows": (change, skill),
     }  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from changes import attempts, patches, pending
+from changes import attempts, comparing, patches, pending
 from changes.git import GitError
 from changes.management import as_data, telling
 from changes.management.acting import ChangeCommand, add_change
@@ -111,12 +111,14 @@ class Show(ChangeCommand):
 class Diff(ChangeCommand):
     help = (
         "Print the patch of a change: its exact bytes in a pipe or a file, as git apply takes "
-        "them; on a terminal in colour, with every hidden character visible."
+        "them; on a terminal in colour, with every hidden character visible. With --against, what "
+        "two attempts of it do differently: the patch from the earlier one to the later one."
     )
     examples = (
         "change diff 3f2a9c",
         "change diff 3f2a9c | git apply --check",
         "change diff 3f2a9c --path lib/parser.py",
+        "change diff 3f2a9c --attempt 1 --against 2",
         "change diff 3f2a9c --files --json",
     )
     ends_lost_runs = False
@@ -128,6 +130,9 @@ class Diff(ChangeCommand):
         )
         parser.add_argument("--files", action="store_true", help="the paths that changed, no lines")
         _add_attempt(parser)
+        parser.add_argument(
+            "--against", type=whole(), metavar="N", help="another attempt to compare it with"
+        )
         add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
@@ -135,8 +140,14 @@ class Diff(ChangeCommand):
         attempt = _chosen(change, options)
         if attempt is None:
             raise _nothing(change)
+        start = attempt.base_tree
+        if options["against"]:
+            other = attempt_of(change, options["against"])
+            earlier, attempt = comparing.earlier_first(attempt, other)
+            start = earlier.tree
+            self.say(f"from attempt {earlier.number} to attempt {attempt.number} of {change}")
         if options["files"] or options["json"]:
-            files = files_of(change, attempt)
+            files = files_of(change, attempt, start)
             wanted = {os.fsencode(path) for path in options["path"]}
             files = [each for each in files if not wanted or each.path in wanted]
             if options["json"]:
@@ -145,7 +156,8 @@ class Diff(ChangeCommand):
                 for each in files:
                     self.print(telling.file(each))
             return 0
-        patch = patch_of(change, attempt, [os.fsencode(path) for path in options["path"]])
+        paths = [os.fsencode(path) for path in options["path"]]
+        patch = patch_of(change, attempt, paths, start)
         if sys.stdout.isatty():
             _write_visible(patch, colours=True)
         else:
@@ -160,14 +172,18 @@ def attempt_of(change: Change, number: int) -> Attempt:
     return found
 
 
-def files_of(change: Change, attempt: Attempt) -> list[ChangedPath]:
+def files_of(change: Change, attempt: Attempt, start: str = "") -> list[ChangedPath]:
+    """The files that differ, from the tree `start`, or the base, to the attempt's."""
     store = attempts.kept_store(change.repository)
-    return patches.changed_paths(store, attempt.base_tree, attempt.tree)
+    return patches.changed_paths(store, start or attempt.base_tree, attempt.tree)
 
 
-def patch_of(change: Change, attempt: Attempt, paths: Iterable[bytes] = ()) -> bytes:
+def patch_of(
+    change: Change, attempt: Attempt, paths: Iterable[bytes] = (), start: str = ""
+) -> bytes:
+    """The patch, from the tree `start`, or the base, to the attempt's."""
     store = attempts.kept_store(change.repository)
-    return patches.patch(store, attempt.base_tree, attempt.tree, paths=tuple(paths))
+    return patches.patch(store, start or attempt.base_tree, attempt.tree, paths=tuple(paths))
 
 
 def _file_lines(change: Change, attempt: Attempt) -> list[str]:

@@ -4,7 +4,7 @@
   const form = document.getElementById("decide");
   const files = [...document.querySelectorAll(".sk-file[data-mark]")];
   const area = document.getElementById("reason");
-  const who = area?.dataset.draft || "";
+  const who = area?.dataset.draft || document.querySelector("[data-viewer]")?.dataset.viewer || "";
 
   // -- viewed: kept in this browser, by the file's name and content
   const PLACE = `viewed:${who}`, MOST = 5000;
@@ -44,6 +44,19 @@
     });
     tell();
   }
+
+  // -- which attempt was read last, kept in this browser: what is new since then stands at the top
+  const here = document.querySelector("[data-change]");
+  if (who && here) {
+    const READ = `read:${who}`, CHANGES = 500, { change } = here.dataset, number = Number(here.dataset.attempt);
+    const known = read(localStorage, READ, []);
+    const others = (Array.isArray(known) ? known : []).filter((each) => Array.isArray(each) && each[0] !== change);
+    const [, last = 0, before = 0] = (Array.isArray(known) && known.find((each) => each?.[0] === change)) || [];
+    const since = number > last ? last : before;
+    if (number > last) localStorage.setItem(READ, JSON.stringify([...others, [change, number, last]].slice(-CHANGES)));
+    if (since < number) document.querySelector(`[data-since="${Number(since)}"]`)?.append(" (which you read)");
+  }
+
   // a line or a file that is gone to is not folded
   const unfold = () => {
     const at = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
