@@ -71,6 +71,7 @@ BASE = {
     "README.md": "# Shop\n\nSends letters.\n", "shop/export.py": BEFORE, "shop/old.py": "x = 1\n",
     ".gitignore": "dist/\n",
 }  # fmt: skip
+NOTED = {"docs/use.md": "Call it.\n", "docs/kept.md": "What it sends.\n"}
 
 
 class Shop(Project):
@@ -95,7 +96,13 @@ class Shop(Project):
             self.repository, task=task, agent="claude", model="claude-sonnet", run=run,
             requested_by=get_user_model().objects.first(), **fields,
         )  # fmt: skip
-        assert Change.objects.claim(change.pk, OWNER, LEASE_S)
+        self.brought(change, files, gone)
+        return change
+
+    def brought(self, change: Change, files: dict[str, Any], gone: tuple[str, ...] = ()) -> None:
+        """Another attempt of a change, or its first."""
+        is_later = change.attempt is not None
+        assert Change.objects.claim(change.pk, OWNER, LEASE_S, revision=is_later)
         provided = bundle.provide(self.path, self.base, directory=self.path.parent)
         self.store.take(provided.bundle, provided.base_commit, provided.shallow)
         kept = {name: text for name, text in BASE.items() if name not in gone}
@@ -103,9 +110,10 @@ class Shop(Project):
         refused = (Refused(b"sub/.git/config", "which is git's own directory"),)
         result = Result(tree, (), refused, (), 0, 0)
         said = Results(summary="The export names the zone of its date, and takes an empty list.")
-        attempts.write(change, OWNER, self.base, result, task=task, run=run, results=said)
+        attempts.write(
+            change, OWNER, self.base, result, task=change.task, run=change.run, results=said
+        )
         change.refresh_from_db()
-        return change
 
 
 def a_shop() -> Shop:
@@ -144,16 +152,31 @@ def show(text: str = "") -> dict[str, str]:
     no = artifacts.Taken(f"{text[:80]}.exe", b"", "it is a program")
     artifacts.keep(change.attempt, (artifacts.Taken("coverage.html", b"<p>91 %"), no))
     make_change(shop.repository, task="Still to be made", batch=batch)
+    twice = shop.comes(NOTED, f"Say how it is used. {text}")
+    shop.brought(twice, {**NOTED, "docs/use.md": f"Call `export`.\n{text}\n", "docs/new.md": text})
     return {
         "changes": "/changes/",
         "change": f"/changes/{change.uid}/",
         "change, split": f"/changes/{change.uid}/?view=split",
         "change, another": f"/changes/{other.uid}/",
+        "change, twice": f"/changes/{twice.uid}/",
+        "change, what is new": f"/changes/{twice.uid}/2/since/1/",
+        "change, what is new, split": f"/changes/{twice.uid}/2/since/1/?view=split",
+        "change, what is new in a file": f"/changes/{twice.uid}/2/since/1/file/1?lines=all",
         "change, one file": f"/changes/{change.uid}/1/file/3?lines=all",
         "batch": f"/changes/batch/{batch}/",
         "skills": "/changes/skills/",
         "home": "/",
     }
+
+
+def revise(uid: str) -> None:
+    """A third attempt of `change, twice`: one file of the second is another, one is as it was."""
+    change = Change.objects.select_related("repository", "attempt", "run").get(uid=uid)
+    shop = Shop.__new__(Shop)
+    shop.path, shop.repository = Path(change.repository.path), change.repository
+    shop.base = change.attempt.base_commit
+    shop.brought(change, {**NOTED, "docs/use.md": "Call it once.\n"})
 
 
 def state_of(uid: str) -> list[str]:

@@ -22,6 +22,7 @@ from tests.factories import make_assistant, make_run, make_wakeup
 number = 0
 scene_of, story_of = scene.show, story.tell
 changes_of, change_state_of = changes_scene.show, changes_scene.state_of
+revise_change = changes_scene.revise
 
 
 def person(name: str, *given: str) -> None:

@@ -129,3 +129,42 @@ def test_a_flag_leads_to_its_line(site: GoingSite, pages: dict[str, str], visits
     page = visits(site, name=ADMIN).open(pages["change"])
     page.get_by_role("link", name="shop/hidden.py:1").click()
     expect(page.locator("#f4-R1")).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("size", [None, PHONE])
+def test_what_is_new_since_the_attempt_that_was_read_keeps_what_was_viewed(
+    site: GoingSite, fresh: dict[str, str], visits: Visits, size: dict[str, int] | None
+):
+    page = visits(site, name=ADMIN, size=size).open(fresh["change, twice"])
+    expect(page.locator("[data-since='1']")).to_have_text("attempt 1")
+    for name in ("docs/kept.md", "docs/use.md"):
+        page.locator(".sk-file", has_text=name).get_by_label("Viewed").check()
+    expect(page.get_by_text("2 of 3 viewed")).to_be_visible()
+
+    site.rows.one("revise_change", uid_of(fresh["change, twice"]))
+    page.reload()
+
+    # the one that did not change since is viewed still, and the one that did is not
+    expect(page.get_by_text("1 of 2 viewed")).to_be_visible()
+    expect(page.locator(".sk-file", has_text="docs/kept.md").get_by_label("Viewed")).to_be_checked()
+    page.get_by_role("link", name="attempt 2 (which you read)").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        "What is new in attempt 3 since attempt 2"
+    )
+    expect(page.get_by_role("button", name="Accept", exact=True)).to_have_count(0)
+    file = page.locator(".sk-file", has_text="docs/use.md")
+    expect(file).to_contain_text("changed otherwise")
+    file.get_by_label("Viewed").check()
+    page.get_by_role("link", name="All of attempt 3, to decide on").click()
+    expect(page.get_by_text("2 of 2 viewed")).to_be_visible()
+    expect(page.get_by_role("link", name="attempt 2 (which you read)")).to_be_visible()
+
+
+def test_what_is_new_is_read_without_a_script(
+    site: GoingSite, pages: dict[str, str], visits: Visits
+):
+    page = visits(site, name=ADMIN, scripts=False).open(pages["change, twice"])
+    page.get_by_role("link", name="attempt 1", exact=True).last.click()
+    expect(page.locator(".sk-file")).to_have_count(2)
+    page.get_by_role("link", name="With all its lines").first.click()
+    expect(page.get_by_text("since attempt 1")).to_be_visible()
