@@ -46,9 +46,11 @@ def _terminals(user: Any) -> QuerySet[TerminalToken]:
 @for_those_who_may()
 def sessions(request: HttpRequest) -> HttpResponse:
     """Every browser that is signed in, newest first."""
+    this = request.session.get(signed_in.KEY)
     context = {
         "sessions": _open(request.user)[:SHOWN],
-        "this": request.session.get(signed_in.KEY),
+        "this": this,
+        "has_others": _open(request.user).filter(user=request.user).exclude(pk=this).exists(),
         "terminals": _terminals(request.user)[:SHOWN],
         "days": terminal_tokens.DAYS,
         "days_max": terminal_tokens.DAYS_MAX,
@@ -74,6 +76,20 @@ def end(request: HttpRequest, pk: int) -> HttpResponse:
     if signed_in.end(found.pk, by=user.get_username()):
         audit.record("session.end", f"user:{found.user}"[:100], actor=user, session=found.pk)
         messages.success(request, "Signed out there.")
+    return redirect("sessions")
+
+
+@require_POST
+@for_those_who_may()
+def end_others(request: HttpRequest) -> HttpResponse:
+    """Sign this person out everywhere but here; nobody else, whoever asks."""
+    user: Any = request.user
+    if many := signed_in.end_others(user, request.session.get(signed_in.KEY)):
+        audit.record("session.end", f"user:{user}"[:100], actor=user, others=many)
+        browsers = "1 other browser" if many == 1 else f"{many} other browsers"
+        messages.success(request, f"Signed out in {browsers}.")
+    else:
+        messages.info(request, "You were signed in nowhere else.")
     return redirect("sessions")
 
 

@@ -44,6 +44,14 @@ def end(pk: int, *, by: str) -> bool:
     return bool(open_ones.update(ended_at=clock.now(), ended_by=by))
 
 
+def end_others(user: Any, pk: int | None) -> int:
+    """Sign every browser of a person out but the one with this number; how many were in."""
+    from sanduk_site.models import LoginSession
+
+    others = LoginSession.objects.filter(user=user, ended_at=None).exclude(pk=pk)
+    return others.update(ended_at=clock.now(), ended_by=user.get_username())
+
+
 class EndedSessions(MiddlewareMixin):
     """Signs out whoever's session was ended elsewhere."""
 

@@ -57,5 +57,6 @@ urlpatterns = [
     path("sessions/terminals", session_pages.new_terminal, name="terminal-new"),
     path("sessions/terminals/<int:pk>/end", session_pages.end_terminal, name="terminal-end"),
     path("sessions", session_pages.sessions, name="sessions"),
+    path("sessions/end-others", session_pages.end_others, name="session-end-others"),
     path("sessions/<int:pk>/end", session_pages.end, name="session-end"),
 ]

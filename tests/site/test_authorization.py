@@ -42,6 +42,7 @@ PAGES: dict[str, tuple[str, set[str], frozenset[str]]] = {
     "sessions": ("/sessions", {"GET", "HEAD"}, SIGNED_IN),
     "terminal-new": ("/sessions/terminals", {"POST"}, SIGNED_IN),
     "terminal-end": ("/sessions/terminals/1/end", {"POST"}, SIGNED_IN),
+    "session-end-others": ("/sessions/end-others", {"POST"}, SIGNED_IN),
     "session-end": ("/sessions/{session}/end", {"POST"}, SIGNED_IN),
 }
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

@@ -97,3 +97,35 @@ def test_signing_out_ends_the_row_and_looking_ends_none():
 
     row.refresh_from_db()
     assert (row.ended_by, row.ended_at is None) == ("anna", False)
+
+
+def test_all_others_of_this_person_are_signed_out_at_once_and_nobody_elses():
+    root, eve = person("root", "administrator"), person("eve", "viewer")
+    others, here = [browser("root", f"of root {n}") for n in range(3)], browser("root", "here")
+    hers = browser("eve")
+    assert b"everywhere else" in here.get("/sessions").content
+    assert here.get("/sessions/end-others").status_code == 405
+
+    answer = here.post("/sessions/end-others", follow=True)
+
+    assert b"Signed out in 3 other browsers." in answer.content
+    assert b"everywhere else" not in answer.content
+    assert is_in(here)
+    assert is_in(hers)
+    assert not any(is_in(each) for each in others)
+    assert LoginSession.objects.filter(user=root, ended_by="root").count() == 3
+    assert not LoginSession.objects.filter(user=eve, ended_at__isnull=False).exists()
+    (event,) = AuditEvent.objects.filter(action="session.end")
+    assert (event.actor, event.detail["others"]) == (root, 3)
+
+
+def test_where_there_are_no_others_nothing_is_ended_and_nothing_recorded():
+    person("anna", "viewer"), person("root", "administrator")
+    anna = browser("anna")
+    root = browser("root")  # which sees anna's, and may end it
+
+    assert b"everywhere else" not in root.get("/sessions").content
+    assert b"nowhere else" in root.post("/sessions/end-others", follow=True).content
+    assert is_in(anna)
+    assert is_in(root)
+    assert not AuditEvent.objects.filter(action="session.end").exists()
