@@ -46,15 +46,16 @@ def _terminals(user: Any) -> QuerySet[TerminalToken]:
 @for_those_who_may()
 def sessions(request: HttpRequest) -> HttpResponse:
     """Every browser that is signed in, newest first."""
-    this = request.session.get(signed_in.KEY)
+    user: Any = request.user
+    this: int = request.session.get(signed_in.KEY) or 0
     context = {
-        "sessions": _open(request.user)[:SHOWN],
+        "sessions": _open(user)[:SHOWN],
         "this": this,
-        "has_others": _open(request.user).filter(user=request.user).exclude(pk=this).exists(),
-        "terminals": _terminals(request.user)[:SHOWN],
+        "has_others": _open(user).filter(user=user).exclude(pk=this).exists(),
+        "terminals": _terminals(user)[:SHOWN],
         "days": terminal_tokens.DAYS,
         "days_max": terminal_tokens.DAYS_MAX,
-        "may_end_all": request.user.has_perm("sanduk_site.end_loginsession"),
+        "may_end_all": user.has_perm("sanduk_site.end_loginsession"),
     }
     return page(request, "site/sessions.html", context, title="Signed in", section="")
 
@@ -84,7 +85,7 @@ def end(request: HttpRequest, pk: int) -> HttpResponse:
 def end_others(request: HttpRequest) -> HttpResponse:
     """Sign this person out everywhere but here; nobody else, whoever asks."""
     user: Any = request.user
-    if many := signed_in.end_others(user, request.session.get(signed_in.KEY)):
+    if many := signed_in.end_others(user, request.session.get(signed_in.KEY) or 0):
         audit.record("session.end", f"user:{user}"[:100], actor=user, others=many)
         browsers = "1 other browser" if many == 1 else f"{many} other browsers"
         messages.success(request, f"Signed out in {browsers}.")

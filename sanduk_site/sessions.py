@@ -44,8 +44,8 @@ def end(pk: int, *, by: str) -> bool:
     return bool(open_ones.update(ended_at=clock.now(), ended_by=by))
 
 
-def end_others(user: Any, pk: int | None) -> int:
-    """Sign every browser of a person out but the one with this number; how many were in."""
+def end_others(user: Any, pk: int) -> int:
+    """Sign every browser of a person out but the one of this row; how many were signed in."""
     from sanduk_site.models import LoginSession
 
     others = LoginSession.objects.filter(user=user, ended_at=None).exclude(pk=pk)
