@@ -15,7 +15,7 @@ from runs import four_eyes as people
 from runs.models import Decision, Run, RunEvent
 from sanduk_site import links, roles
 from sanduk_site.sessions import FRESH_KEY
-from tests.browser import changes_scene, scene, story
+from tests.browser import changes_scene, refused_scene, scene, story
 from tests.browser.going import PASSWORD
 from tests.factories import make_assistant, make_run, make_wakeup
 
@@ -23,6 +23,9 @@ number = 0
 scene_of, story_of = scene.show, story.tell
 changes_of, change_state_of = changes_scene.show, changes_scene.state_of
 revise_change = changes_scene.revise
+refused_of_assistant, refused_by_hand = refused_scene.of_assistant, refused_scene.by_hand
+hosts_of, allow_another = refused_scene.hosts_of, refused_scene.allow_another
+order_of = refused_scene.order_of
 
 
 def person(name: str, *given: str) -> None:
