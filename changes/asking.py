@@ -35,11 +35,13 @@ class Options:
         order: every flag of a run. Its task and its directory are set for each attempt.
         base: a branch, a tag or any commit; "" for what is checked out.
         history: how many commits deep the agent sees; None for the base commit alone.
+        keep_commits: the agent's own commits land as a series, instead of one commit.
     """
 
     order: Order
     base: str = ""
     history: int | None = None
+    keep_commits: bool = False
 
 
 def ask(
@@ -165,6 +167,7 @@ def _row(
         base_ref=options.base or provided.branch,
         base_commit=provided.base_commit,
         history=options.history,
+        keep_commits=options.keep_commits,
         agent=plan.agent.name if ":" not in plan.order.agent else plan.order.agent,
         model=_model(plan),
         order=_as_asked(plan.order.task, options.order).stored(),

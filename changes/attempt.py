@@ -25,6 +25,7 @@ from changes import (
     repository_image,
     results,
     rules,
+    series,
     skills,
     tree,
     wording,
@@ -32,6 +33,7 @@ from changes import (
 from changes.git import GitError
 from changes.landing_plan import branch_of
 from changes.models import Attempt, Change
+from changes.store import Store
 from runs import clock
 from runs.console import Console
 from runs.engines.base import EngineError
@@ -113,12 +115,19 @@ class Attempting:
             branch=branch_of(self.change),
             author=(agent, "agent@agents.invalid"),
             tree=self._before.tree if self._before else None,
+            commits=self._commits_before(),
             owner=agents_account() if os.geteuid() == 0 else None,
         )  # fmt: skip
         kept, names = self._skills(directory / "skills")
         run = self._executed(provided.base_commit, Ground(work, skills=kept), names)
         self._check_ended(run)
         self._take(work, provided.base_commit, run)
+
+    def _commits_before(self) -> list[tuple[str, str]]:
+        """The agent's commits that a revision goes on from; what it had not committed is none."""
+        if self._before is None or not self.change.keep_commits:
+            return []
+        return [each for each in self._before.series if each[1]]
 
     def _skills(self, directory: Path) -> tuple[Path | None, list[str]]:
         """The approved ones, written where the run is given them from."""
@@ -157,9 +166,11 @@ class Attempting:
         if order.shell:
             return order
         if self._before is None:
-            text = wording.first(self._task, agent, names)
+            text = wording.first(self._task, agent, names, keeps=self.change.keep_commits)
         else:
-            text = wording.revision(self._task, self._before.task, agent, names)
+            text = wording.revision(
+                self._task, self._before.task, agent, names, keeps=self.change.keep_commits
+            )
         scoped = agent.repository_tools if not order.allowed_tools else order.allowed_tools
         return msgspec.structs.replace(order, task=text, allowed_tools=scoped)
 
@@ -214,8 +225,11 @@ class Attempting:
                 self._tell.warn(visible(sentence))
         store = attempts.store_of(self.change.repository, base_commit)
         result = tree.read(work, store, base_commit)
+        kept = self._series(work, store, base_commit, result.tree)
         before = self._before
-        if result.tree == (before.tree if before else store.tree_of(base_commit)):
+        if result.tree == (before.tree if before else store.tree_of(base_commit)) and (
+            before is None or kept is None or kept.pairs == before.series
+        ):
             raise Over(
                 "the revision changed nothing" if before else "nothing is different", S.UNCHANGED
             )
@@ -230,8 +244,19 @@ class Attempting:
         self._still_wanted()
         attempts.write(
             self.change, self._owner, base_commit, result,
-            task=self._task, run=run, results=account, beside=beside,
+            task=self._task, run=run, results=account, series=kept, beside=beside,
         )  # fmt: skip
+
+    def _series(
+        self, work: Path, store: Store, base_commit: str, result: str
+    ) -> series.Series | None:
+        """The agent's commits, where they are to be kept."""
+        if not self.change.keep_commits:
+            return None
+        kept = series.read(work, store, base_commit, result)
+        if kept.note:
+            self._tell.progress(f"commits: {kept.note}")
+        return kept
 
     # -- another end ----------------------------------------------------------------------------
     def end(self, state: str, reason: str) -> None:

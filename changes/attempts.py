@@ -8,12 +8,13 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from changes import patches, risks, rules
+from changes import patches, risks, rules, series_risks
 from changes.flag import Flag
 from changes.models import Attempt, Change, Repository, RiskFlag
 from changes.own_paths import spelled
 from changes.patches import ChangedPath
 from changes.results import Results, mismatch
+from changes.series import Series, protect
 from changes.store import Store, opened, place
 from changes.tree import Result
 from runs.models import Run
@@ -46,6 +47,7 @@ def write(
     task: str,
     run: Run | None = None,
     results: Results | None = None,
+    series: Series | None = None,
     beside: Callable[[Attempt], None] = lambda attempt: None,
 ) -> Attempt | None:
     """Keep what came back and put it before a person; None when nothing is different.
@@ -55,6 +57,7 @@ def write(
         result: `changes.tree.read` of what the agent left.
         task: what this attempt was asked for.
         results: the agent's own account (`changes.results`); commentary only.
+        series: its commits, where they are to be kept.
         beside: writes what belongs to the attempt, in the transaction that shows it to a person.
     Raises:
         Lost: the lease is somebody else's.
@@ -75,6 +78,13 @@ def write(
     )  # fmt: skip
     number = Attempt.objects.filter(change=change).count() + 1
     store.keep(f"attempts/{change.uid}/{number}", result.tree)
+    kept = series.pairs if series is not None else []
+    commits: list[dict[str, Any]] = []
+    if series is not None and kept:
+        protect(store, f"series/{change.uid}/{number}", series.commits)
+        said = rules.of(change.repository.uid)
+        looked = series_risks.look(store, base_tree, series.commits, found, changed, said)
+        found, commits = looked.findings, looked.commits
     with transaction.atomic():
         attempt: Attempt = Attempt.objects.create(
             change=change,
@@ -86,11 +96,13 @@ def write(
             base_commit=base_commit,
             base_tree=base_tree,
             tree=result.tree,
-            digest=patches.digest_of(base_commit, result.tree, patch),
+            digest=patches.digest_of(base_commit, result.tree, patch, kept),
             patch_bytes=len(patch),
             results=results.stored() if results is not None else {},
             **_counts(changed),
-            **_left_out(result),
+            commits=commits,
+            commits_note=series.note if series is not None else "",
+            **_left_out(result, series),
             could_not_check=[*found.could_not_check, *_unlisted(result)],
             lines_scanned=found.lines_scanned,
         )
@@ -105,7 +117,10 @@ def is_intact(attempt: Attempt, store: Store) -> bool:
     """Whether the store still holds exactly what was reviewed. Raises GitError."""
     patch = patches.patch(store, attempt.base_tree, attempt.tree)
     digest: str = attempt.digest
-    return patches.digest_of(attempt.base_commit, attempt.tree, patch) == digest
+    series = attempt.series
+    if series and series[-1][0] != attempt.tree:
+        return False
+    return patches.digest_of(attempt.base_commit, attempt.tree, patch, series) == digest
 
 
 def _keep_flags(attempt: Attempt, found: Iterable[Flag]) -> None:
@@ -118,6 +133,7 @@ def _keep_flags(attempt: Attempt, found: Iterable[Flag]) -> None:
             line=flag.line,
             reason=flag.reason,
             needs_second_person=flag.needs_second_person,
+            commit=flag.commit,
         )
         for flag in found
     )
@@ -131,14 +147,16 @@ def _counts(changed: Sequence[ChangedPath]) -> dict[str, int]:
     }
 
 
-def _left_out(result: Result) -> dict[str, Any]:
+def _left_out(result: Result, series: Series | None) -> dict[str, Any]:
+    refused = [*result.refused]
+    if series is not None:
+        told = {each.path for each in result.refused}
+        refused += [each for each in series.refused if each.path not in told]
     return {
         "ignored_created": _listed(
             {"path": spelled(each.path), "files": each.files} for each in result.ignored_created
         ),
-        "refused": _listed(
-            {"path": spelled(each.path), "reason": each.reason} for each in result.refused
-        ),
+        "refused": _listed({"path": spelled(each.path), "reason": each.reason} for each in refused),
     }
 
 

@@ -30,7 +30,7 @@ from runs.visible import visible_name
 SETTLED_S = 3600.0  # a younger directory may belong to a change that is just being written down
 KEPT_DAYS = 30  # what was decided can be looked at so long
 _UID = re.compile(r"[0-9a-f]{12}")
-_ATTEMPT = re.compile(r"attempts/([0-9a-f]{12})/[0-9]+")
+_ATTEMPT = re.compile(r"(?:attempts|series)/([0-9a-f]{12})/[0-9]+")
 _BASE = re.compile(r"bases/([0-9a-f]{40}|[0-9a-f]{64})")
 
 

@@ -17,6 +17,7 @@ class Flag:
         path: in the result, or where it was; b"" for the whole change.
         line: in the result, counted from 1; 0 for the file as a whole.
         needs_second_person: who asked for the change cannot let it pass alone.
+        commit: which of a series shows it, whose lines are meant then; 0 for the whole change.
     """
 
     category: str
@@ -25,6 +26,7 @@ class Flag:
     line: int
     reason: str
     needs_second_person: bool = False
+    commit: int = 0
 
 
 @dataclass(frozen=True, slots=True)

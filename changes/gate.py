@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from changes import attempts, landing, pull_requests, rules
 from changes.git import GitError
-from changes.landing_plan import plan, restored
+from changes.landing_plan import earlier, plan, restored
 from changes.models import Attempt, Change, TestRun
 from changes.rules import Rules
 from runs import audit, clock, four_eyes
@@ -144,6 +144,7 @@ def land(uid: str) -> Change:
             committer=planned.signature(planned.committer),
             branch=planned.branch,
             sign=planned.sign,
+            before=earlier(planned, attempt),
         )  # fmt: skip
     except HostRefusal:
         raise

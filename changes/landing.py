@@ -1,4 +1,4 @@
-"""Landing an accepted tree: one commit on a fresh branch, and nothing else is touched.
+"""Landing an accepted tree on a fresh branch, as one commit or a series; nothing else is touched.
 
 No checkout, no index, no hook, no filter: objects go from our store into the repository as a
 pack that git checks, and a reference is made that must not have been there. Done again after a
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,10 +77,12 @@ def land(
     committer: Person,
     branch: str,
     sign: bool = False,
+    before: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Make `branch` in the repository: the base, and one commit that holds exactly `tree`.
+    """Make `branch` in the repository: the base, and a commit that holds exactly `tree`.
 
     Args:
+        before: tree and message of the commits between the base and that one, the oldest first.
         branch: the short name of a branch that is not there yet.
         sign: sign it as the account's own git would.
     Returns:
@@ -93,11 +95,17 @@ def land(
     found = find(repository)
     ref = _ref(found, branch)
     who = {**author.variables("AUTHOR"), **committer.variables("COMMITTER")}
-    words = ("commit-tree", object_id(tree), "-p", object_id(base_commit))
-    told = message.encode(errors="replace")
-    unsigned = line(store.git(*words, env=who, stdin=told, settings=_DURABLE))
-    _bring(store, found, unsigned if not sign else tree, base_commit)
-    commit = unsigned if not sign else _signed(found, words, who, told)
+    series = [*before, (tree, message)]
+    unsigned = commit = _chain(
+        series,
+        base_commit,
+        lambda *words, stdin: store.git(*words, env=who, stdin=stdin, settings=_DURABLE),
+    )
+    _bring(store, found, [unsigned] if not sign else [each for each, _ in series], base_commit)
+    if sign:
+        commit = _chain(
+            series, base_commit, lambda *words, stdin: _signed(found, words, who, stdin)
+        )
     nothing = "0" * len(commit)
     try:
         git(
@@ -108,10 +116,10 @@ def land(
         there = _at(found, ref)
         if not there:
             raise
-        if _plain(found.git_dir, there) != _plain(store.path, unsigned):
+        if not _is_same(found.git_dir, there, store.path, unsigned, len(series)):
             raise BranchTaken(f"the branch {visible(branch)} is there already") from None
         commit = there
-    _read_back(found, ref, (commit, tree, base_commit))
+    _read_back(found, ref, commit, [each for each, _ in series], base_commit)
     return commit
 
 
@@ -154,9 +162,18 @@ def _is_allowed(ref: str) -> bool:
     return True
 
 
-def _bring(store: Store, found: Repository, wanted: str, base_commit: str) -> None:
-    """Copy what the repository lacks of an object; git checks every object of the pack."""
-    asked = f"{wanted}\n^{base_commit}\n".encode()
+def _chain(series: Sequence[tuple[str, str]], base_commit: str, make: Callable[..., bytes]) -> str:
+    """The last of a line of commits on the base, each made with `make`."""
+    at = object_id(base_commit)
+    for tree, message in series:
+        words = ("commit-tree", object_id(tree), "-p", object_id(at))
+        at = line(make(*words, stdin=message.encode(errors="replace")))
+    return at
+
+
+def _bring(store: Store, found: Repository, wanted: Sequence[str], base_commit: str) -> None:
+    """Copy what the repository lacks of some objects; git checks every object of the pack."""
+    asked = "".join(f"{each}\n" for each in (*wanted, f"^{base_commit}")).encode()
     with tempfile.TemporaryFile(dir=store.path) as pack:
         store.git("pack-objects", "--revs", "--stdout", "--quiet", stdin=asked, stdout=pack)
         pack.seek(0)
@@ -172,9 +189,9 @@ def _bring(store: Store, found: Repository, wanted: str, base_commit: str) -> No
             ) from exc
 
 
-def _signed(found: Repository, words: Sequence[str], who: Mapping[str, str], told: bytes) -> str:
+def _signed(found: Repository, words: Sequence[str], who: Mapping[str, str], told: bytes) -> bytes:
     try:
-        said = git(
+        return git(
             *words, "-S",
             git_dir=found.git_dir, env=who, stdin=told, settings=_DURABLE, owner=True,
             timeout_s=_SIGNING_S,
@@ -183,7 +200,6 @@ def _signed(found: Repository, words: Sequence[str], who: Mapping[str, str], tol
         raise Refusal(
             f"git could not sign the commit ({exc}): unlock the key, or accept unsigned"
         ) from None
-    return line(said)
 
 
 def _at(found: Repository, name: str) -> str:
@@ -193,21 +209,37 @@ def _at(found: Repository, name: str) -> str:
     return line(said).splitlines()[-1] if said else ""
 
 
-def _plain(git_dir: Path, commit: str) -> bytes:
-    """A commit as it is stored, without its signature."""
+def _is_same(git_dir: Path, there: str, ours: Path, commit: str, length: int) -> bool:
+    """Whether two lines of so many commits are the same but for their signatures."""
+    for _ in range(length):
+        (one, up), (two, down) = _plain(git_dir, there), _plain(ours, commit)
+        if one != two or len(up) != 1:
+            return False
+        there, commit = up[0], down[0]
+    return there == commit
+
+
+def _plain(git_dir: Path, commit: str) -> tuple[bytes, list[str]]:
+    """A commit as it is stored, without signature and parents; and these."""
     head, _, text = git("cat-file", "commit", commit, git_dir=git_dir).partition(b"\n\n")
     kept: list[bytes] = []
+    parents: list[str] = []
     signature = False
     for one in head.split(b"\n"):
         signature = one.startswith(b"gpgsig") or (signature and one.startswith(b" "))
-        if not signature:
+        if one.startswith(b"parent "):
+            parents.append(one[7:].decode())
+        elif not signature:
             kept.append(one)
-    return b"\n".join(kept) + b"\n\n" + text
+    return b"\n".join(kept) + b"\n\n" + text, parents
 
 
-def _read_back(found: Repository, ref: str, wanted: tuple[str, str, str]) -> None:
-    said = git("rev-parse", ref, f"{ref}^{{tree}}", f"{ref}^1", git_dir=found.git_dir)
-    if tuple(said.decode().split()) != wanted:
+def _read_back(
+    found: Repository, ref: str, commit: str, trees: Sequence[str], base_commit: str
+) -> None:
+    up = [f"{ref}~{number}^{{tree}}" for number in range(len(trees))]
+    said = git("rev-parse", ref, *up, f"{ref}~{len(trees)}", git_dir=found.git_dir)
+    if said.decode().split() != [commit, *trees[::-1], base_commit]:
         raise GitError(f"{ref} is not what was put there: {said.decode(errors='replace')}")
 
 

@@ -11,6 +11,7 @@ from changes.landing import Person as Signature
 from changes.landing import message_of
 from changes.models import Attempt, Change
 from runs import clock
+from runs.refusal import Refusal
 
 _BODY = 4000  # characters of the task
 _SUBJECT = 72
@@ -35,6 +36,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Args:
     branch: the name of the branch that is made.
+    message: of its last commit.
+    before: those of the commits before it, where the agent's own are kept.
     author, committer: names and mail addresses; the agent, and the person who decided.
     at: seconds since the epoch, of both.
     sign: sign as the account's own git would.
@@ -63,6 +66,14 @@ def restored(stored: dict[str, Any]) -> Plan:
     return msgspec.convert(stored, Plan)
 
 
+def earlier(planned: Plan, attempt: Attempt) -> list[tuple[str, str]]:
+    """Tree and message of each commit before the last. Raises Refusal: they do not fit."""
+    trees = [tree for tree, _ in attempt.series[:-1]]
+    if len(trees) != len(planned.before):
+        raise Refusal("the commits that were decided on are not those that came back")
+    return list(zip(trees, planned.before, strict=True))
+
+
 def branch_of(change: Change) -> str:
     """The branch a change lands on, unless another is asked for: a fresh one."""
     return f"sanduk/{change.uid}"
@@ -84,21 +95,39 @@ def plan(
     """
     agent = attempt.agent or "agent"
     word = "".join(c if c.isalnum() or c in "._-" else "-" for c in agent)
-    trailers = [
+    facts = [
         ("Sanduk-Change", change.uid),
         ("Sanduk-Agent", agent),
         *([("Sanduk-Model", attempt.model)] if attempt.model else []),
         ("Sanduk-Digest", attempt.digest),
-        ("Sanduk-Tests", tests),
-        *(("Sanduk-Approved-By", name) for name in approvers),
     ]
-    subject = (change.task.strip().splitlines() or [""])[0]
-    body = change.task.strip() if change.task.strip() != subject or len(subject) > _SUBJECT else ""
+    approved = [("Sanduk-Approved-By", name) for name in approvers]
+    messages = []
+    words = _words(change, attempt)
+    for number, (subject, body) in enumerate(words, 1):
+        place = [("Sanduk-Commit", f"{number} of {len(words)}")] if len(words) > 1 else []
+        # the tests ran on the last tree alone
+        tested = [("Sanduk-Tests", tests)] if number == len(words) else []
+        messages.append(message_of(subject, body, [*facts, *place, *tested, *approved]))
     return Plan(
         branch=branch or branch_of(change),
-        message=message_of(subject, body[:_BODY], trailers),
+        message=messages[-1],
+        before=tuple(messages[:-1]),
         author=(agent, f"{word}@agents.invalid"),
         committer=committer,
         at=int(clock.now().timestamp()),
         sign=sign,
     )
+
+
+def _words(change: Change, attempt: Attempt) -> list[tuple[str, str]]:
+    """Subject and text of each commit: the agent's own, and the task for what it has none for."""
+    task = change.task.strip()
+    subject = (task.splitlines() or [""])[0]
+    asked = (subject, task[:_BODY] if task != subject or len(subject) > _SUBJECT else "")
+    return [_own(message) if message else asked for _, message in attempt.series] or [asked]
+
+
+def _own(message: str) -> tuple[str, str]:
+    subject, _, rest = message.partition("\n")
+    return (subject, message) if len(subject) > _SUBJECT else (subject, rest.strip())

@@ -92,11 +92,21 @@ def patch(
     )  # fmt: skip
 
 
-def digest_of(base_commit: str, tree: str, patch: bytes) -> str:
-    """What a decision is bound to: the base, the exact result and the patch that was shown."""
-    digest = hashlib.sha256(b"sanduk change 1\n")
+def digest_of(
+    base_commit: str, tree: str, patch: bytes, commits: Sequence[tuple[str, str]] = ()
+) -> str:
+    """What a decision is bound to: the base, the exact result and the patch that was shown.
+
+    Args:
+        commits: tree and message of each commit of a series, the oldest first.
+    """
+    digest = hashlib.sha256(b"sanduk change 2\n" if commits else b"sanduk change 1\n")
     for part in (object_id(base_commit), object_id(tree), hashlib.sha256(patch).hexdigest()):
         digest.update(f"{part}\n".encode())
+    for each, message in commits:
+        digest.update(
+            f"{object_id(each)} {hashlib.sha256(message.encode()).hexdigest()}\n".encode()
+        )
     return digest.hexdigest()
 
 

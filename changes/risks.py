@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from changes import added, risky_content, risky_paths, risky_shape
 from changes.flag import GRAVEST, Findings, Flag
@@ -23,7 +24,7 @@ FLAGS_MAX = 2000  # kept of one change; what is above is told as a number
 _TREE_MAX = 256 << 20  # bytes of a list of paths
 _UNCHECKED_MAX = 200
 
-__all__ = ["Findings", "Flag", "flags"]
+__all__ = ["Findings", "Flag", "by_rules", "flags", "joined"]
 
 
 def flags(
@@ -67,6 +68,22 @@ def flags(
         flags=_cut(sorted(settled, key=_order)),
         could_not_check=_some(reasons),
         lines_scanned=scan.lines,
+    )
+
+
+def by_rules(found: Iterable[Flag], rules: Rules) -> list[Flag]:
+    """Flags from elsewhere, held to the operator's rules."""
+    return [_settled(each, rules) for each in found]
+
+
+def joined(
+    whole: Findings, *more: Iterable[Flag], unchecked: Iterable[str], lines: int
+) -> Findings:
+    """Findings with others beside them, which are held to the rules already."""
+    return Findings(
+        flags=_cut(sorted(_once([*whole.flags, *chain(*more)]), key=_order)),
+        could_not_check=_some([*whole.could_not_check, *unchecked]),
+        lines_scanned=max(whole.lines_scanned, lines),
     )
 
 

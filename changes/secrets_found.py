@@ -90,6 +90,12 @@ class Scan:
         self._size = sum(len(line) + len(_SEAM) for _path, _number, line in self._texts)
 
 
+def of_text(text: bytes, held: Mapping[str, str]) -> Iterator[Flag]:
+    """The secrets in a text that is no file: held ones, and the shapes of tokens."""
+    for start in range(0, len(text), _PIECE - _OVERLAP):
+        yield from _of_file([(b"", 0, text[start : start + _PIECE])], held)
+
+
 def _scanned(texts: Sequence[tuple[bytes, int, bytes]], held: Mapping[str, str]) -> Iterator[Flag]:
     """The findings of several files: together first, which is nearly always enough."""
     if not texts or not secret_scan.scan_for(_joined(texts), held):

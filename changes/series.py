@@ -65,6 +65,11 @@ class Series:
     note: str = ""
     refused: tuple[Refused, ...] = ()
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Tree and message of each."""
+        return [(each.tree, each.message) for each in self.commits]
+
 
 def read(
     clone: Path,

@@ -15,6 +15,12 @@ _GROUND = (
     "decides about it. There is no remote and nothing to push to. Make the smallest change that "
     "does the task, and run the tests if that is possible here."
 )
+_COMMITS = (
+    "Commit your work with git in steps that each make sense alone, each with a message that says "
+    "why: your commits are kept as a series, in one line from the base commit, which you leave as "
+    "it is. What you take away again in a later commit stays in the history, so never commit a "
+    "secret."
+)
 _EXAMPLE = {
     "summary": "what you did and why",
     "files_changed": ["src/a.py"],
@@ -29,23 +35,32 @@ _RESULTS = (
 )
 
 
-def first(task: str, agent: Agent, skill_names: Sequence[str]) -> str:
-    """The whole text of a first attempt."""
-    return _joined(task, _GROUND, _RESULTS, skills.TOLD, _skills(agent, skill_names))
+def first(task: str, agent: Agent, skill_names: Sequence[str], *, keeps: bool = False) -> str:
+    """The whole text of a first attempt.
+
+    Args:
+        keeps: the agent's own commits land.
+    """
+    how = _COMMITS if keeps else ""
+    return _joined(task, _GROUND, how, _RESULTS, skills.TOLD, _skills(agent, skill_names))
 
 
-def revision(task: str, asked: str, agent: Agent, skill_names: Sequence[str]) -> str:
+def revision(
+    task: str, asked: str, agent: Agent, skill_names: Sequence[str], *, keeps: bool = False
+) -> str:
     """The same for another attempt.
 
     Args:
         task: what is to be different.
         asked: what the attempt before it was asked for.
+        keeps: the agent's own commits land.
     """
     before = (
         "This revises earlier work, which the files here hold already. That was asked for with:\n\n"
         f"{asked.strip()}"
     )
-    return _joined(task, before, _GROUND, _RESULTS, skills.TOLD, _skills(agent, skill_names))
+    how = _COMMITS if keeps else ""
+    return _joined(task, before, _GROUND, how, _RESULTS, skills.TOLD, _skills(agent, skill_names))
 
 
 def _skills(agent: Agent, names: Sequence[str]) -> str:

@@ -16,7 +16,8 @@ from runs.models.decisions import AppendOnly
 class Attempt(AppendOnly):
     """One result of one run, exactly. A revision is a new one; none is ever altered.
 
-    `digest` is what a decision is bound to: base, tree and patch (`changes.patches.digest_of`).
+    `digest` is what a decision is bound to: base, tree, patch and, where the agent's commits are
+    kept, each of them (`changes.patches.digest_of`).
     """
 
     change = models.ForeignKey(Change, on_delete=models.PROTECT, related_name="attempts")
@@ -37,6 +38,11 @@ class Attempt(AppendOnly):
     files = models.PositiveIntegerField(default=0)
     added_lines = models.PositiveBigIntegerField(default=0)
     deleted_lines = models.PositiveBigIntegerField(default=0)
+
+    # what lands as a series, the oldest first; empty where it lands as one commit. Each is what
+    # changes.series_risks says of it; the message is the agent's, "" for what it did not commit
+    commits = models.JSONField(default=list)
+    commits_note = models.TextField(blank=True)  # such as why it lands as one commit after all
 
     # paths as changes.own_paths spells them
     ignored_created = models.JSONField(default=list)  # left out: the base's ignore rules name them
@@ -62,6 +68,11 @@ class Attempt(AppendOnly):
     def __str__(self) -> str:
         return f"attempt {self.number} of change {self.change_id}"
 
+    @property
+    def series(self) -> list[tuple[str, str]]:
+        """Tree and message of each commit that lands as one of a series."""
+        return [(each["tree"], each["message"]) for each in self.commits]
+
 
 class RiskFlag(AppendOnly):
     """One thing to look at before deciding. It holds no value of a secret."""
@@ -76,6 +87,8 @@ class RiskFlag(AppendOnly):
     severity = models.CharField(max_length=6, choices=Severity)
     path = models.TextField(blank=True)  # as changes.own_paths spells it; "" for the whole change
     line = models.PositiveIntegerField(default=0)  # in the result; 0: the file as a whole
+    # which of a series shows it, in whose files the line is; 0: the change as a whole
+    commit = models.PositiveIntegerField(default=0)
     reason = models.TextField()
     needs_second_person = models.BooleanField(default=False)
 

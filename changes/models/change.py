@@ -176,6 +176,7 @@ class Change(models.Model):
     model = models.CharField(max_length=200, blank=True)
     order = models.JSONField(default=dict)  # runs.order.Order; holds no secret
     history = models.PositiveIntegerField(null=True, blank=True)  # commits the agent sees
+    keep_commits = models.BooleanField(default=False)  # the agent's own land, as a series
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )

@@ -68,3 +68,19 @@ def test_a_tree_the_repository_already_has_is_signed_too(changed):
     commit = landed(changed, base, sign=True)
 
     assert text_of(person_git(changed.repository, "rev-parse", f"{commit}^{{tree}}")) == base
+
+
+def test_each_commit_of_a_series_is_signed_and_found_again(changed, signing):
+    first = changed.read().tree
+    changed.write({"more": b"m\n"})
+    before = [(first, "first\n")]
+
+    made = landed(changed, sign=True, before=before)
+    for name in (made, f"{made}~1"):
+        raw = person_git(changed.repository, "cat-file", "commit", name)
+        assert b"gpgsig -----BEGIN PGP SIGNATURE-----" in raw
+    assert text_of(person_git(changed.repository, "rev-parse", f"{made}~2")) == changed.base
+    assert landed(changed, sign=True, before=before) == made
+    for other in ([(first, "other words\n")], [], [*before, *before]):
+        with pytest.raises(BranchTaken):
+            landed(changed, sign=True, before=other)

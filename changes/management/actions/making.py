@@ -202,6 +202,10 @@ def add_place(parser: CommandParser) -> None:
         "--history", type=whole(high=10**6), metavar="N",
         help="how many commits the agent sees; alone the base, where it is left out",
     )  # fmt: skip
+    parser.add_argument(
+        "--keep-commits", action="store_true",
+        help="the agent's own commits land as a series, instead of one commit",
+    )  # fmt: skip
     for flag, instead in REPLACED.items():
         parser.add_argument(flag, action=Replaced, nargs="?", const=instead, help=argparse.SUPPRESS)
 
@@ -233,7 +237,12 @@ def place_of(options: dict[str, Any]) -> Path:
 def options_of(asked: dict[str, Any], path: Path) -> Options:
     """The flags, completed by what the repository's operator says, then by the environment."""
     order = order_from(usual.completed(asked, path))
-    return Options(order=order, base=asked["base"], history=asked["history"])
+    return Options(
+        order=order,
+        base=asked["base"],
+        history=asked["history"],
+        keep_commits=asked.get("keep_commits", False),
+    )
 
 
 def told_end(command: ChangeCommand, change: Change, options: dict[str, Any]) -> int:
