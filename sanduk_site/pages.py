@@ -19,7 +19,7 @@ from runs import backup_age, clock, condition, csv_cells, pulse, queue, usage
 from runs.host_states import ASLEEP_S
 from runs.models import Run
 from runs.pages import for_those_who_may, page
-from sanduk_site import __version__, spending
+from sanduk_site import __version__, doctor_pages, spending
 
 DAYS = (7, 30, 90, 365)
 
@@ -69,7 +69,7 @@ def _csv(found: list[spending.Line], group: str, first: dt.date) -> HttpResponse
 @require_safe
 @for_those_who_may("runs.view_run")
 def system(request: HttpRequest) -> HttpResponse:
-    """Versions, the worker, the queue, disk and database; the engine when it is asked for."""
+    """Versions, the worker, the queue, disk, database; engine and doctor when they were asked."""
     is_asked = request.GET.get("engine") == "ask"
     context: dict[str, Any] = {
         "versions": [
@@ -89,6 +89,7 @@ def system(request: HttpRequest) -> HttpResponse:
         "disk": _disk(),
         "backup": {"made_at": backup_age.made_at(), "trouble": backup_age.trouble()},
         "engines": condition.of_engines(settings.SANDUK_RUNTIME) if is_asked else None,
+        "doctor": doctor_pages.shown(request.user),
     }
     return page(request, "site/system.html", context, title="System", section="system")
 

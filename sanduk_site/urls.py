@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from sanduk_site import (
+    doctor_pages,
     first_run_pages,
     health,
     home,
@@ -16,6 +17,7 @@ from sanduk_site import (
     security_pages,
     session_pages,
     setup,
+    sharing_pages,
 )
 from sanduk_site.api_access import VERSION
 
@@ -31,6 +33,7 @@ urlpatterns = [
     path("waiting", home.waiting, name="waiting"),
     path("spend/", pages.spend, name="spend"),
     path("system/", pages.system, name="system"),
+    path("system/doctor", doctor_pages.look, name="system-doctor"),
     path("runs/<slug:uid>/allow/<int:sequence>", security_pages.allow, name="run-allow"),
     path(
         "runs/<slug:uid>/allow/<int:sequence>/now", security_pages.allow_now, name="run-allow-now"
@@ -41,6 +44,7 @@ urlpatterns = [
         security_pages.say,
         name="assistant-security-say",
     ),
+    path("assistants/<slug:name>/share", sharing_pages.share, name="assistant-share"),
     path("", include("runs.urls")),
     path("", include("assistants.urls")),
     path("", include("changes.urls")),

@@ -1,8 +1,9 @@
-"""Forms in a browser, on a desk and on a phone: signing out elsewhere, allowing a host."""
+"""Forms in a browser, at a desk and on a phone: signing out elsewhere, allowing a host, doctor."""
 
 from __future__ import annotations
 
 import secrets
+import time
 from typing import Any
 
 import pytest
@@ -192,6 +193,28 @@ def test_who_has_not_the_right_finds_no_way_there(
 
     expect(page.get_by_text(PLACE).first).to_be_visible()
     expect(page.get_by_role("link", name="Allow this host")).to_have_count(0)
+
+
+# -- the doctor -----------------------------------------------------------------------------------
+@SIZES
+def test_the_doctor_is_asked_by_a_button_and_answers_beside_the_page(
+    site: GoingSite, visits: Visits, somebody: Any, size: dict[str, int]
+):
+    visitor = visits(site, name=somebody("operator"), size=size, bypass_csp=True)
+    page = visitor.open("/system/")
+
+    press(page, "Look at everything")
+    visitor.says("The doctor")  # looks, or is at it already
+    found = page.get_by_text("from the site's own process")
+    again = page.get_by_role("button", name="Look at everything again")
+    deadline = time.monotonic() + 120
+    while not (found.count() and again.count()) and time.monotonic() < deadline:
+        visitor.open("/system/")
+
+    expect(again).to_be_visible()
+    expect(page.get_by_role("listitem").filter(has_text="python")).to_contain_text("Django")
+    assert visitor.overflow_px() == 0
+    assert broken_rules(page) == []
 
 
 def key_of(visitor: Visitor) -> str:

@@ -36,6 +36,7 @@ PAGES: dict[str, tuple[str, set[str], frozenset[str]]] = {
     "setup": ("/setup/{token}", {"GET", "HEAD", "POST"}, EVERYBODY),
     "first-run": ("/first-run", {"GET", "HEAD"}, ADMINISTRATORS),
     "first-run-step": ("/first-run/team", {"GET", "HEAD", "POST"}, ADMINISTRATORS),
+    "system-doctor": ("/system/doctor", {"POST"}, frozenset({"operator"}) | ADMINISTRATORS),
     "own-keys": ("/keys", {"GET", "HEAD"}, SIGNED_IN),
     "own-key": ("/keys/keep", {"POST"}, SIGNED_IN),
     "notices": ("/notices", {"GET", "HEAD", "POST"}, SIGNED_IN),
@@ -66,6 +67,7 @@ SHOWN = {
 def calm(settings, monkeypatch):
     settings.SANDUK_FOUR_EYES = None
     monkeypatch.setattr("sanduk_site.health._Engine.word", lambda self: "ok")
+    monkeypatch.setattr("sanduk_site.examination.Examiner.begin", lambda self: True)
 
 
 def browser(who: str) -> Client:
