@@ -26,7 +26,7 @@ from runs import keys
 from runs.refusal import HostRefusal
 from runs.visible import visible
 
-TOKEN = "GITHUB_TOKEN"  # noqa: S105 - the name of the variable
+TOKEN = keys.GITHUB_TOKEN
 VERSION = "2022-11-28"  # of the API
 ANSWER_MAX = 1 << 20  # bytes
 TIMEOUT_S = 30.0  # of one question, to its whole answer

@@ -160,10 +160,16 @@ def _go_on(change: Change, row: PullRequest) -> None:
 
 
 def _push(change: Change, row: PullRequest, talk: Talk) -> None:
-    store = attempts.kept_store(change.repository)
-    commit = change.landed_commit
-    pushing.bring(store, find(Path(change.repository.path)).git_dir, commit)
-    _check_commit(change, store)
+    store, attempt, commit = (
+        attempts.kept_store(change.repository),
+        change.attempt,
+        change.landed_commit,
+    )
+    if attempt is None:
+        raise Refusal(f"{change} has nothing that could be pushed")
+    git_dir = find(Path(change.repository.path)).git_dir
+    pushing.bring(store, git_dir, attempt.base_commit, commit)
+    _check_commit(change, attempt, store)
     there = remotes.address(talk.site, talk.where)
     pushing.push(store, commit, talk.site, there, row.head, talk.token)
     if (tip := talk.tip(row.head)) != commit:
@@ -197,11 +203,16 @@ def _asked(change: Change, row: PullRequest, talk: Talk) -> int:
         raise
 
 
-def _check_commit(change: Change, store: Store) -> None:
-    """What goes out is what was accepted, on the base it was accepted on."""
-    commit, attempt = change.landed_commit, change.attempt
-    said = store.git("rev-parse", f"{commit}^{{tree}}", f"{commit}^@").decode().split()
-    if attempt is None or said != [attempt.tree, attempt.base_commit]:
+def _check_commit(change: Change, attempt: Attempt, store: Store) -> None:
+    """What goes out is what was accepted, on the base it was accepted on, and nothing beside it."""
+    commit = change.landed_commit
+    asked = ("rev-list", "--parents", "--end-of-options", commit, f"^{attempt.base_commit}")
+    up = [each.split()[1:] for each in store.git(*asked).decode().splitlines()]
+    if (
+        store.tree_of(commit) != attempt.tree
+        or any(len(each) != 1 for each in up)
+        or up[-1:] != [[attempt.base_commit]]
+    ):
         raise Refusal(f"{commit} is not what was accepted as {change}")
 
 

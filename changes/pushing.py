@@ -8,6 +8,7 @@ in no argument, no address, no file and no message.
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 from changes import github
@@ -55,17 +56,17 @@ def push(store: Store, commit: str, site: Site, address: str, branch: str, token
     _push(store, commit, site, address, branch, token, timeout_s=TIMEOUT_S)
 
 
-def bring(store: Store, repository: Path, commit: str) -> None:
-    """Have the commit in our store, which holds its tree and its base.
+def bring(store: Store, repository: Path, base_commit: str, commit: str) -> None:
+    """Have in our store, which holds the base, what led from it to a commit; git checks it all.
 
     Raises GitError: the repository has lost it.
     """
-    if store.holds(commit):
-        return
-    data = git("cat-file", "commit", object_id(commit), git_dir=repository)
-    made = line(store.git("hash-object", "-t", "commit", "-w", "--stdin", stdin=data))
-    if made != commit:
-        raise GitError(f"{commit} is not what it is called after")
+    asked = f"{object_id(commit)}\n^{object_id(base_commit)}\n".encode()
+    with tempfile.TemporaryFile(dir=store.path) as pack:
+        words = ("pack-objects", "--revs", "--stdout", "--quiet")
+        git(*words, git_dir=repository, stdin=asked, stdout=pack)
+        pack.seek(0)
+        store.git("index-pack", "--stdin", "--strict", stdin=pack)
 
 
 def _push(

@@ -9,6 +9,8 @@ from relay import Provider
 from runs import credentials, providers
 from runs.refusal import HostRefusal, Refusal
 
+GITHUB_TOKEN = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable; what pushes accepted changes
+
 
 def provider_key(provider: Provider) -> str:
     """The key, or "" when the provider needs none.
@@ -91,6 +93,7 @@ def source_of(name: str) -> str:
 def held_keys() -> list[str]:
     """Every key this process could see, for checks that none of them gets out."""
     variables = {provider.key_env for provider in providers.usable()[0].values()} - {""}
+    variables.add(GITHUB_TOKEN)
     found = []
     for variable in variables | set(credentials.stored()):
         try:

@@ -89,6 +89,7 @@ def held_secrets() -> tuple[dict[str, str], list[Finding]]:
     found: dict[str, str] = {}
     problems: list[Finding] = []
     names = {provider.key_env for provider in providers.usable()[0].values()} - {""}
+    names.add(keys.GITHUB_TOKEN)
     stored: dict[str, str] = {}
     try:
         stored = credentials.stored()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from django.conf import settings
 from runs.reconcile import Reconciled
 from tests.changes.commanding import Terminal
 from tests.changes.making import Scene, repository, scene
-from tests.changes.rows import SOMEBODY, Project
+from tests.changes.rows import SOMEBODY, Project, run_git
+from tests.changes.stand_in import TOKEN, GitHub, serving
 
 
 @pytest.fixture
@@ -33,6 +35,18 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     (tmp_path / "home").mkdir()
     monkeypatch.setattr("runs.secret_scan.held_secrets", lambda: ({"K": "held-secret-77"}, []))
     return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def github(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHub]:
+    """A stand-in that the project's origin is; the base has a commit before it, as in life."""
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    run_git(project.path, "commit", "-q", "--allow-empty", "-m", "second")
+    project.base = run_git(project.path, "rev-parse", "HEAD")
+    with serving(tmp_path, project.path) as found:
+        monkeypatch.setattr(settings, "SANDUK_GITHUB_API", found.api)
+        run_git(project.path, "remote", "add", "origin", found.remote)
+        yield found
 
 
 @pytest.fixture

@@ -141,7 +141,7 @@ def variable_of(name: str) -> str:
 
 
 def known_names() -> list[str]:
-    """Every provider's variable, then whatever else is stored."""
+    """Every provider's variable, GitHub's, then whatever else is stored."""
     variables = [provider.key_env for provider in providers.usable()[0].values()]
     stored = sorted(name for name in credentials.stored() if not credentials.is_personal(name))
-    return list(dict.fromkeys([*filter(None, variables), *stored]))
+    return list(dict.fromkeys([*filter(None, variables), keys.GITHUB_TOKEN, *stored]))
