@@ -45,4 +45,12 @@ def told(run: Run) -> dict[str, Any]:
         "tokens": f"{least}{run.spent_tokens:,}",
         "calls": f"{run.calls_relayed:,}{refused}",
         "seal": visible(str(run.certificate.get("headline", ""))),
+        "stands": stands(run),
     }
+
+
+def stands(run: Run) -> str:
+    """How far it is, as one word to compare: when it is another, more than figures has changed."""
+    marks = (run.claimed_at, run.started_at, run.first_call_at, run.stop_requested_at, run.ended_at)
+    there = "".join(str(int(mark is not None)) for mark in marks)
+    return f"{run.state}-{there}{int(bool(run.certificate))}"

@@ -54,6 +54,7 @@ def run(request: HttpRequest, uid: str) -> HttpResponse:
         "events": events,
         "first": events[0].sequence if events else 0,
         "last": events[-1].sequence if events else 0,
+        "stands": figures.stands(found),
         "is_last_part": before is None,
         "calls": telling.calls(found),
         "ways_out": telling.ways_out(found),

@@ -12,7 +12,7 @@ from assistants.delivery.kinds import FileSettings
 from assistants.models import Assistant, OutboxItem
 from runs import audit, clock
 from runs import four_eyes as people
-from runs.models import Decision, Run, RunEvent
+from runs.models import Decision, RelayCall, Run, RunEvent
 from sanduk_site import links, roles
 from sanduk_site.sessions import FRESH_KEY
 from tests.browser import changes_scene, refused_scene, scene, story
@@ -82,9 +82,23 @@ def run(lines: int = 0, state: str = "ended") -> str:
     return str(made.uid)
 
 
-def end_run(uid: str) -> None:
+def begin_run(uid: str) -> None:
+    """A queued run is claimed and started, and its agent makes a first call."""
+    now = clock.now()
+    made = Run.objects.get(uid=uid)
+    RelayCall.objects.create(
+        run=made, sequence=1, method="POST", path="/v1/responses", protocol="openai", status=200,
+        model_asked="a-model", started_at=now, ended_at=now, input_tokens=400, output_tokens=44,
+    )  # fmt: skip
     Run.objects.filter(uid=uid).update(
-        state="ended", outcome="succeeded", ended_at=clock.now(), lease_owner="", lease_until=None
+        state="running", claimed_at=now, started_at=now, first_call_at=now, calls_relayed=1,
+        lease_owner="me", lease_until=now,
+    )  # fmt: skip
+
+
+def end_run(uid: str, outcome: str = "succeeded") -> None:
+    Run.objects.filter(uid=uid).update(
+        state="ended", outcome=outcome, ended_at=clock.now(), lease_owner="", lease_until=None
     )
 
 

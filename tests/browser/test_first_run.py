@@ -159,7 +159,8 @@ def follow_and_stop(visitor: Visitor) -> str:
     assert page.evaluate("window.loaded_once")  # no reload brought it
 
     page.get_by_role("button", name="Stop").click()
-    visitor.says("It was asked to stop.")
+    expect(page.locator("[data-chip]")).to_have_text("cancelled", timeout=30_000)
+    expect(page.get_by_role("region", name="Timeline")).to_contain_text("asked to stop")
     assert live.ended(limit_s=30).code == 130
     return live.uid
 

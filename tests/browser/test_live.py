@@ -55,13 +55,66 @@ def test_an_end_outranks_a_pause_and_nothing_is_offered_to_stop(site: GoingSite,
     site.rows.one("say_more", uid, "the last word")
     site.rows.one("end_run", uid)
 
-    expect(page.locator("[data-state]")).to_have_text("Ended; reload for its report")
+    expect(page.locator("[data-state]")).to_have_text("Ended")
     page.wait_for_timeout(200)  # a line that was still held would be put in by now
-    expect(page.locator("[data-state]")).to_have_text("Ended; reload for its report")
+    expect(page.locator("[data-state]")).to_have_text("Ended")
     assert lines(page)[-1] == "the last word"
     expect(page.locator("[data-chip]")).to_have_text("succeeded")
     expect(page.get_by_role("button", name="Stop")).to_have_count(0)
     expect(page.get_by_role("button", name="Follow")).to_be_hidden()
+
+
+def test_everything_on_the_page_keeps_up_with_its_run(site: GoingSite, visits: Visits):
+    uid = site.rows.one("run", 0, "queued")
+    page = following(visits(site, name=ADMIN), uid)
+    page.evaluate("window.loaded_once = true")
+    timeline = page.get_by_role("region", name="Timeline")
+    calls = page.get_by_role("region", name="Calls to the provider")
+    expect(page.get_by_text("No line yet.")).to_be_visible()
+    expect(calls).to_contain_text("No call reached the relay")
+    expect(timeline).not_to_contain_text("claimed")
+
+    site.rows.one("say_more", uid, "a first line")
+    site.rows.one("begin_run", uid)
+    expect(timeline).to_contain_text("agent started")
+    expect(timeline).to_contain_text("first call")
+    expect(calls).to_contain_text("a-model")
+    expect(page.get_by_text("No line yet.")).to_be_hidden()
+
+    page.locator("summary", has_text="Exact options").click()
+    page.get_by_role("button", name="Stop").focus()
+    site.rows.one("end_run", uid, "cancelled")
+    expect(timeline).to_contain_text("cancelled")
+    expect(page.get_by_role("region", name="Report")).to_contain_text("There is none")
+    expect(page.get_by_text("It is read when the run ends.")).to_have_count(0)
+    expect(page.get_by_role("link", name="Change and run")).to_be_visible()
+    expect(page.locator("[data-state]")).to_have_text("Ended")
+    assert page.locator("details", has_text="Exact options").get_attribute("open") is not None
+    assert page.evaluate("window.loaded_once")  # no reload brought it
+
+
+def test_what_was_said_of_a_run_before_goes_when_it_goes_on(site: GoingSite, visits: Visits):
+    uid = site.rows.one("run", 1, "running")
+    page = following(visits(site, name=ADMIN), uid)
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("It was asked to stop.")).to_be_visible()
+    expect(page.get_by_role("region", name="Timeline")).to_contain_text("asked to stop")
+
+    site.rows.one("end_run", uid, "cancelled")
+
+    expect(page.locator("[data-chip]")).to_have_text("cancelled")
+    expect(page.get_by_text("It was asked to stop.")).to_have_count(0)
+
+
+def test_where_the_page_cannot_be_had_a_reload_is_offered_at_the_end(
+    site: GoingSite, visits: Visits
+):
+    uid = site.rows.one("run", 1, "running")
+    page = following(visits(site, name=ADMIN), uid)
+    page.route(f"**/runs/{uid}/", lambda route: route.fulfill(status=204))
+    site.rows.one("end_run", uid)
+
+    expect(page.locator("[data-state]")).to_have_text("Ended; reload for its report")
     expect(page.get_by_role("link", name="Reload")).to_be_visible()
 
 

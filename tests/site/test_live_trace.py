@@ -139,7 +139,8 @@ async def test_the_figures_of_the_head_come_when_they_are_others():
     rows = Run.objects.filter(pk=run.pk)
     await rows.aupdate(calls_relayed=1, certificate={"headline": "sealed: no way out"})
     assert await told() == first | {
-        "tokens": "1,234", "cost": "$0.0123", "calls": "1", "seal": "sealed: no way out"
+        "tokens": "1,234", "cost": "$0.0123", "calls": "1", "seal": "sealed: no way out",
+        "stands": "running-010001",
     }  # fmt: skip
     await sync_to_async(end)(run)
     assert (await told())["chip"]["word"] == "succeeded"
