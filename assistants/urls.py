@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from assistants.views import assistants, briefs, gate, memory, outbox, sharing
+from assistants.views import assistants, briefs, gate, memory, outbox
 
 urlpatterns = [
     path("outbox/", outbox.listed, name="outbox"),
@@ -21,7 +21,6 @@ urlpatterns = [
     path("assistants/<slug:name>/untell/<int:pk>", assistants.untell, name="assistant-untell"),
     path("assistants/<slug:name>/wake", assistants.wake, name="assistant-wake"),
     path("assistants/<slug:name>/switch", assistants.switch, name="assistant-switch"),
-    path("assistants/<slug:name>/share", sharing.share, name="assistant-share"),
     path("memory/<int:pk>/", memory.snapshot, name="memory"),
     path("memory/<int:pk>/review", memory.review, name="memory-review"),
 ]

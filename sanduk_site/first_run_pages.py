@@ -72,7 +72,10 @@ def step(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _take_team(request: HttpRequest) -> None:
-    team = request.POST.get("team") == "team"
+    said = request.POST.get("team")
+    if said not in ("team", "one"):
+        raise Refusal("say whether it is one person or a team")
+    team = said == "team"
     if four_eyes.chosen() is True and not team:
         raise Refusal("four eyes are switched off in the terminal alone: sanduk user four-eyes off")
     if not four_eyes.is_pinned():

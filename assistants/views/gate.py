@@ -104,6 +104,8 @@ def _delivered(found: OutboxItem, what: str, to: str, user: Any) -> str:
         many = len(destinations.again(found, to=to, actor=user))
         return f"It goes out again to {'1 place' if many == 1 else f'{many} places'}."
     if what == "arrived":
+        if not to:
+            raise Refusal("the form does not say where it has arrived")
         destinations.arrived(found, to=to, actor=user)
         return "It is noted that it has arrived."
     raise Refusal("the form does not say what to do")

@@ -5,31 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.http import Http404, HttpRequest, HttpResponseRedirect
-from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
+from django.http import QueryDict
 
 from assistants import belonging, lending
 from assistants.models import Assistant
-from runs.pages import attempt, for_those_who_may
 from runs.refusal import Refusal
-from runs.sight import seen_by
+
+HARMLESS = frozenset({"unlend"})  # what lets nobody do more than before, and takes nobody out
+NOBODY = "(nobody)"  # in a name's place; no name of a person has brackets
 
 
-@require_POST
-@for_those_who_may("assistants.view_assistant")
-def share(request: HttpRequest, name: str) -> HttpResponseRedirect:
-    """Give it to somebody, let somebody do something with it, or no more."""
-    found = Assistant.objects.present().filter(seen_by(request.user), name=name).first()
-    if found is None:
-        raise Http404
-    attempt(request, lambda: _shared(request, found))
-    is_seen = Assistant.objects.filter(seen_by(request.user), pk=found.pk).exists()
-    return redirect("assistant", name) if is_seen else redirect("assistants")
-
-
-def _shared(request: HttpRequest, assistant: Assistant) -> str:
-    form, actor = request.POST, request.user
+def shared(form: QueryDict, assistant: Assistant, actor: Any) -> str:
+    """Do what a form asks for; what to say of it. Raises Refusal."""
     what, named = form.get("what", ""), form.get("person", "")
     if what == "lend":
         lending.lend(assistant, actor=actor)
@@ -40,9 +27,11 @@ def _shared(request: HttpRequest, assistant: Assistant) -> str:
     if not belonging.decides(actor, assistant):
         raise Refusal(f"only the owner of {assistant.name} or an administrator may say that")
     if what == "owner":
-        owner = belonging.person_named(named) if named else None
+        if not named:
+            raise Refusal("the form does not say whose it is to be")
+        owner = None if named == NOBODY else belonging.person_named(named)
         belonging.give_to(assistant, owner, actor=actor)
-        return f"{assistant.name} belongs to {named or 'nobody'} now."
+        return f"{assistant.name} belongs to {'nobody' if owner is None else named} now."
     if what == "grant":
         may = {act: act in form for act in ("tell", "wake")}
         belonging.grant(assistant, belonging.person_named(named), actor=actor, **may)
@@ -63,6 +52,7 @@ def context(user: Any, assistant: Assistant) -> dict[str, Any]:
         "may_tell": belonging.may(user, assistant, "tell"),
         "may_wake": belonging.may(user, assistant, "wake"),
         "decides": decides,
+        "nobody": NOBODY,
         "grants": list(assistant.grants.select_related("user")) if decides else [],
         "people": list(people.values_list("username", flat=True)) if decides else [],
     }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -16,6 +19,7 @@ from tests.site.pages import make_item, somebody
 
 pytestmark = pytest.mark.django_db
 NAME = "annas-own"
+PASSWORD = "correct horse 7 battery"
 
 
 @pytest.fixture(autouse=True)
@@ -220,12 +224,51 @@ def test_the_owner_grants_and_gives_away_on_the_page_and_it_is_written_down(clie
         ({"what": "grant", "person": "anna"}, "owns"),
         ({"what": "withdraw", "person": "ben"}, "granted nothing"),
         ({"what": "sell", "person": "ben"}, "does not say"),
+        ({"what": "owner"}, "does not say whose"),
+        ({"what": "owner", "person": ""}, "does not say whose"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_words(client, anna, ben, own, form, why):
     client.force_login(anna)
     answer = client.post(reverse("assistant-share", args=[NAME]), form, follow=True)
     assert why in " ".join(map(str, answer.context["messages"]))
+    own.refresh_from_db()
+    assert own.owner == anna
+
+
+def test_it_is_made_everybodys_only_when_that_is_said_outright(client, anna, own):
+    client.force_login(anna)
+    page = client.get(reverse("assistant", args=[NAME])).content.decode()
+    said = re.search(r'<option value="([^"]+)">nobody</option>', page)[1]
+    client.post(reverse("assistant-share", args=[NAME]), {"what": "owner", "person": said})
+    own.refresh_from_db()
+    assert own.owner is None
+
+
+@pytest.mark.parametrize("what", ["owner", "grant", "withdraw", "lend"])
+def test_sharing_asks_for_the_password_first_and_goes_on_with_what_was_asked(
+    client, anna, ben, own, what, monkeypatch
+):
+    if what == "withdraw":
+        belonging.grant(own, ben, actor=anna)
+    before = list(AuditEvent.objects.filter(action__startswith="assistant."))
+    anna.set_password(PASSWORD)
+    anna.save()
+    client.force_login(anna)
+    at = clock.now() + dt.timedelta(minutes=10, seconds=1)
+    monkeypatch.setattr("runs.clock.now", lambda: at)
+    place, form = reverse("assistant-share", args=[NAME]), {"what": what, "person": "ben"}
+    answer = client.post(place, form)
+    assert answer.status_code == 403
+    assert b"Your password, please" in answer.content
+    assert list(AuditEvent.objects.filter(action__startswith="assistant.")) == before
+    own.refresh_from_db()
+    assert (own.owner, own.key_of) == (anna, None)
+    assert own.grants.exists() is (what == "withdraw")
+    again = client.post(place, {**form, "sudo_go_on": "post", "sudo_password": PASSWORD})
+    assert again.status_code == 302
+    done = AuditEvent.objects.filter(action=f"assistant.{what}").exists()
+    assert done is (what != "lend")  # there is no key to lend
 
 
 def test_what_is_nobodys_is_given_to_somebody_by_administrators_alone(client, anna):

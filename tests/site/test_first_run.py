@@ -64,6 +64,12 @@ def test_the_steps_follow_each_other_and_each_is_remembered(client, root):
     assert b"rehearsal" in client.get("/first-run").content
 
 
+@pytest.mark.parametrize("form", [{}, {"team": ""}, {"team": "two"}])
+def test_a_form_that_says_nothing_of_a_team_is_no_word_for_one_person(client, root, form):
+    assert client.post("/first-run/team", form).status_code == 409
+    assert four_eyes.chosen() is None
+
+
 def test_a_team_sets_four_eyes_and_no_page_switches_them_off(client, root):
     client.post("/first-run/team", {"team": "one"})
     assert four_eyes.is_on() is False

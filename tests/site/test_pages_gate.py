@@ -277,7 +277,10 @@ def test_an_unknown_delivery_is_settled_by_the_word_of_a_person(client, item, ad
     Delivery.objects.update(state="unknown", ended_at=clock.now())
     assert "It has arrived" in client.get(reverse("outbox-item", args=[item.pk])).content.decode()
 
-    client.post(reverse("outbox-deliver", args=[item.pk]), {"what": "arrived"})
+    place = reverse("outbox-deliver", args=[item.pk])
+    client.post(place, {"what": "arrived"})
+    assert Delivery.objects.get().state == "unknown"  # it did not say where
+    client.post(place, {"what": "arrived", "to": "mail"})
 
     item.refresh_from_db()
     assert item.state == "delivered"

@@ -60,6 +60,7 @@ OURS = (
     "sanduk_site.home",
     "sanduk_site.pages",
     "sanduk_site.security_pages",
+    "sanduk_site.sharing_pages",
 )
 
 
