@@ -107,7 +107,7 @@ def accept(uid: str, person: Person, words: Accepting) -> Standing:
             names = sorted(approvers(decisions, attempt.digest).values())
             planned = plan(
                 change, attempt, approvers=names, committer=words.committer, tests=tests,
-                branch=words.branch, sign=words.sign,
+                branch=words.branch, sign=words.sign, is_quiet=goal is not None,
             )  # fmt: skip
             if goal is not None:
                 planned = pull_requests.planned(planned, goal, change, attempt, tests=tests)

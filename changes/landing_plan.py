@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from changes import pull_request_text
 from changes.landing import Person as Signature
 from changes.landing import message_of
 from changes.models import Attempt, Change
@@ -88,10 +89,12 @@ def plan(
     branch: str = "",
     tests: str,
     sign: bool = False,
+    is_quiet: bool = False,
 ) -> Plan:
     """Args:
     approvers: who accepted, by name.
     tests: what is known of the tests, in words.
+    is_quiet: no word of the agent's may act where the commits are pushed to.
     """
     agent = attempt.agent or "agent"
     word = "".join(c if c.isalnum() or c in "._-" else "-" for c in agent)
@@ -103,7 +106,7 @@ def plan(
     ]
     approved = [("Sanduk-Approved-By", name) for name in approvers]
     messages = []
-    words = _words(change, attempt)
+    words = _words(change, attempt, is_quiet=is_quiet)
     for number, (subject, body) in enumerate(words, 1):
         place = [("Sanduk-Commit", f"{number} of {len(words)}")] if len(words) > 1 else []
         # the tests ran on the last tree alone
@@ -120,12 +123,15 @@ def plan(
     )
 
 
-def _words(change: Change, attempt: Attempt) -> list[tuple[str, str]]:
+def _words(change: Change, attempt: Attempt, *, is_quiet: bool) -> list[tuple[str, str]]:
     """Subject and text of each commit: the agent's own, and the task for what it has none for."""
     task = change.task.strip()
     subject = (task.splitlines() or [""])[0]
     asked = (subject, task[:_BODY] if task != subject or len(subject) > _SUBJECT else "")
-    return [_own(message) if message else asked for _, message in attempt.series] or [asked]
+    own = [
+        pull_request_text.quiet(message) if is_quiet else message for _, message in attempt.series
+    ]
+    return [_own(message) if message else asked for message in own] or [asked]
 
 
 def _own(message: str) -> tuple[str, str]:

@@ -41,9 +41,11 @@ def body(change: Change, attempt: Attempt, *, tests: str, trailers: str) -> str:
     flags = list(RiskFlag.objects.filter(attempt=attempt)[: FLAGS_MAX + 1])
     lines = f"+{attempt.added_lines:,} -{attempt.deleted_lines:,}"
     what = f"{attempt.files:,} file{'' if attempt.files == 1 else 's'}, {lines}"
+    many = len(attempt.series)
+    commits = f"{many} commits, the agent's own" if many > 1 else "one commit"
     parts = [
         "An agent made this change in a sandbox; people accepted exactly this content before it "
-        f"left. It is one commit: {what}.",
+        f"left. It is {commits}: {what}.",
         *_block("Task", change.task.splitlines()),
         *_block("What to look at", _flags(attempt, flags)),
         *_block("Tests", _tests(attempt, tests)),
@@ -55,8 +57,12 @@ def body(change: Change, attempt: Attempt, *, tests: str, trailers: str) -> str:
 
 def defused(text: str, *, limit: int = _LINE) -> str:
     """One line in which nothing acts on GitHub, and nothing hides."""
-    shown = visible(text, limit=limit)
-    return _ACTS.sub(lambda found: f"{found[0]} ", shown)
+    return quiet(visible(text, limit=limit))
+
+
+def quiet(text: str) -> str:
+    """`text` with what GitHub acts on cut in two, line by line as it was."""
+    return _ACTS.sub(lambda found: f"{found[0]} ", text)
 
 
 def _block(heading: str, lines: Iterable[str]) -> Sequence[str]:

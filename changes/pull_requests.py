@@ -206,13 +206,12 @@ def _asked(change: Change, row: PullRequest, talk: Talk) -> int:
 def _check_commit(change: Change, attempt: Attempt, store: Store) -> None:
     """What goes out is what was accepted, on the base it was accepted on, and nothing beside it."""
     commit = change.landed_commit
-    asked = ("rev-list", "--parents", "--end-of-options", commit, f"^{attempt.base_commit}")
-    up = [each.split()[1:] for each in store.git(*asked).decode().splitlines()]
-    if (
-        store.tree_of(commit) != attempt.tree
-        or any(len(each) != 1 for each in up)
-        or up[-1:] != [[attempt.base_commit]]
-    ):
+    trees = [tree for tree, _ in attempt.series] or [attempt.tree]
+    line = [f"{commit}~{number}^{{tree}}" for number in range(len(trees))]
+    said = store.git("rev-parse", *line, f"{commit}~{len(trees)}", codes=(0, 128)).decode()
+    many = store.git("rev-list", "--count", commit, f"^{attempt.base_commit}").decode()
+    wanted = [*trees[::-1], attempt.base_commit]
+    if said.split() != wanted or int(many) != len(trees):
         raise Refusal(f"{commit} is not what was accepted as {change}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 
 import pytest
 
@@ -17,6 +18,7 @@ from runs.lease import Watcher
 from runs.models import AuditEvent, Decision
 from runs.reconcile import Reconciled
 from runs.refusal import HostRefusal, Refusal
+from tests.changes.committed import kept
 from tests.changes.rows import SOMEBODY, Project, run_git, state, yes
 from tests.changes.stand_in import GitHub
 from tests.changes.test_gate import people
@@ -81,6 +83,25 @@ def test_the_commit_is_the_one_a_branch_alone_would_be(project: Project, github:
     assert told(one) == told(two)
     assert pull_requests.of(two) is None
     assert len(github.posts()) == 1
+
+
+def test_a_series_is_pushed_whole_and_the_agents_words_in_it_do_nothing(
+    project: Project, github: GitHub
+):
+    change = kept(
+        project, {"one": b"1\n"}, {"two": b"2\n"},
+        words=("Fixes #12\n\nThanks @octocat, see https://evil.example/x", "closes GH-3"),
+    )  # fmt: skip
+
+    propose(change)
+
+    head = f"sanduk/{change.uid}"
+    said = run_git(github.bare, "log", "--reverse", "--format=%B", f"main..{head}")
+    assert re.search(r"@\w|#\d|GH-\d|://\w", said) is None
+    for words in ("Fixes # 12", "Thanks @ octocat", "closes GH- 3", "Sanduk-Commit: 2 of 2"):
+        assert words in said
+    assert "It is 2 commits, the agent's own" in github.posts()[0].data["body"]
+    check_done(change, github)
 
 
 def test_it_is_proposed_for_the_branch_it_began_from_or_the_one_that_is_named(
