@@ -39,6 +39,15 @@ class ChangeForm(StartForm):
         )
         below.help_text = "Where the repository above is a root, or lies deeper."
 
+    usual_below = ""
+
+    def places(self) -> tuple[list[str], list[str]]:
+        """Every one: a repository is read alone, whoever it belongs to."""
+        return list(work_roots.offered()), []
+
+    def check_place(self, path: str) -> None:
+        """`path` looks at what is there."""
+
     def clean_base(self) -> str:
         base: str = self.cleaned_data["base"].strip()
         if not base.isprintable():

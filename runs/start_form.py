@@ -10,10 +10,10 @@ from django.conf import settings
 
 import recipes
 from recipes.catalog import seen_once
-from runs import agents, duration, keys, providers, work_roots
+from runs import agents, duration, keys, providers, work_roots, workspace
 from runs.models import Run
 from runs.order import Order, restored
-from runs.plan import DEFAULT_AGENT, LINK_RECIPE
+from runs.plan import DEFAULT_AGENT, DEFAULT_PROVIDER, LINK_RECIPE, Plan
 from runs.refusal import Refusal
 from runs.visible import visible
 
@@ -23,6 +23,7 @@ MODES = {
     "key-safe": "the internet and the LAN are in reach; the key stays on the host",
 }
 REHEARSAL = "rehearsal"
+NEW_DIRECTORY = "work"  # what is named in a root while there is nothing in it to choose
 # what an order says that this form has a field for, or that follows from one
 _SAID = frozenset(
     {"agent", "recipe", "provider", "mode", "model", "timeout_s", "budget_usd", "workdir",
@@ -73,17 +74,51 @@ class StartForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.about_recipes = _recipes()
-        self.there_are_places = bool(places := list(work_roots.offered()))
-        roots = {str(root) for root in work_roots.roots()}
-        marked = [(name, f"{name} (a root)" if name in roots else name) for name in places]
+        places, self.closed = self.places()
+        self.there_are_places = bool(places)
+        self._roots = {str(root) for root in work_roots.roots()}
+        marked = [(name, f"{name} (a root)" if name in self._roots else name) for name in places]
         names = [(name, name) for name in agents.agent_names()]
         more = [(name, name) for name, *_ in self.about_recipes]
-        self._choose("agent", names, settings.SANDUK_AGENT or DEFAULT_AGENT)
-        self._choose("provider", [("", "the agent's usual one"), *_providers()], _first_provider())
+        agent, provider = _usual()
+        self._choose("agent", names, agent)
+        self._choose("provider", [("", "the agent's usual one"), *_providers()], provider)
         self._choose("recipe", [("", "the agent's own"), *more], "")
-        self._choose("place", marked, "")
+        within = [name for name in places if name not in self._roots]
+        self._choose("place", marked, next(iter([*within, *places]), ""))
+        self.fields["below"].initial = "" if within else self.usual_below
         usual = settings.SANDUK_DEFAULT_MODE
         self.fields["mode"].initial = usual if usual in MODES else "sealed"
+
+    usual_below = NEW_DIRECTORY
+
+    def places(self) -> tuple[list[str], list[str]]:
+        """What is offered, and what lies beside it and can not be."""
+        return work_roots.workable()
+
+    def check_place(self, path: str) -> None:
+        """Raises Refusal where no agent can work, whoever asks."""
+        workspace.check(path, state=settings.SANDUK_HOME)
+
+    def clean(self) -> dict[str, Any]:
+        """The directory is looked at here, so that what is wrong stands at its field."""
+        said: dict[str, Any] = super().clean() or {}
+        place, below = said.get("place"), said.get("below", "")
+        if not place:
+            return said
+        if place in self._roots and not below:
+            self.add_error("below", "Name a directory in it: a root itself is given to no agent.")
+            return said
+        try:
+            path = work_roots.joined(place, below)
+            work_roots.check(path)
+            self.check_place(path)
+        except workspace.WrongOwner as exc:
+            asked = "Ask who looks after this host, or choose another."
+            self.add_error("below" if below else "place", visible(f"{exc.path} {exc.why}. {asked}"))
+        except Refusal as exc:
+            self.add_error("below" if below else "place", visible(str(exc)))
+        return said
 
     def _choose(self, name: str, choices: Choices, initial: str) -> None:
         field: Any = self.fields[name]
@@ -126,6 +161,7 @@ def filled_from(run: Run) -> tuple[dict[str, Any], list[str]]:
     )
     mode, workdir = str(order.get("mode", "")), str(order.get("workdir", ""))
     place, below = _place_of(workdir)
+    where = {"place": place, "below": below} if place else {}
     if not place:
         left_out.append("workdir")
     if mode not in MODES:
@@ -137,13 +173,11 @@ def filled_from(run: Run) -> tuple[dict[str, Any], list[str]]:
         "provider": order.get("provider"),
         "recipe": order.get("recipe"),
         "mode": mode if mode in MODES else "sealed",
-        "place": place,
-        "below": below,
         "model": order.get("model"),
         "timeout": f"{timeout_s}s" if timeout_s else "15m",
         "budget": order.get("budget_usd"),
     }
-    return found, left_out
+    return found | where, left_out
 
 
 def _of_this_version(run: Run) -> dict[str, Any]:
@@ -160,32 +194,49 @@ def _place_of(workdir: str) -> tuple[str, str]:
             return "", ""
     except Refusal:
         return "", ""
-    above = [each for each in work_roots.offered() if f"{workdir}/".startswith(f"{each}/")]
-    place = max(above, key=len)
+    above = [each for each in work_roots.workable()[0] if f"{workdir}/".startswith(f"{each}/")]
+    place = max(above, key=len, default="")
     return place, workdir[len(place) :].strip("/")
 
 
 def _providers() -> Choices:
     return [
-        (name, name if _is_usable(provider) else f"{name} (the site knows no key)")
+        (name, name if has_key(provider) else f"{name} (the site knows no key)")
         for name, provider in providers.usable()[0].items()
     ]
 
 
-def _first_provider() -> str:
-    """The scripted model while there is a key for none."""
-    known = providers.usable()[0].values()
-    has_key = any(_is_usable(each) for each in known if each.name != REHEARSAL)
-    return "" if has_key else REHEARSAL
+def _usual() -> tuple[str, str]:
+    """An agent and a provider that work together: the scripted model while there is no key."""
+    known = providers.usable()[0]
+    named = known.get(settings.SANDUK_PROVIDER)
+    first = settings.SANDUK_AGENT or DEFAULT_AGENT
+    if named is not None and has_key(named):
+        return first, named.name
+    usual = (known[DEFAULT_PROVIDER], *known.values())
+    keyed = [each for each in usual if each.key_env and has_key(each)]
+    for name in (first, *agents.agent_names()) if keyed else ():
+        spoken = set(agents.get_agent(name).protocols)
+        for provider in keyed:
+            if spoken & set(provider.protocols):
+                return name, provider.name
+    return first, REHEARSAL
 
 
-def _is_usable(provider: Any) -> bool:
+def has_key(provider: Any) -> bool:
+    """Whether the site knows a key for it, or it needs none."""
     if not provider.needs_key:
         return True
     try:
         return bool(provider.key_env and keys.source_of(provider.key_env))
     except Refusal:
         return False
+
+
+def lacking(plan: Plan) -> str:
+    """The provider that a run would call with no key; "" when nothing is lacking."""
+    provider = plan.provider
+    return provider.name if provider is not None and not has_key(provider) else ""
 
 
 def _recipes() -> list[tuple[str, str, str]]:

@@ -24,7 +24,7 @@ from runs.pages import attempt, for_those_who_may, page, to_login
 from runs.plan import Plan, make_plan
 from runs.refusal import Refusal
 from runs.sight import seen_by
-from runs.start_form import StartForm, filled_from
+from runs.start_form import StartForm, filled_from, lacking
 from runs.visible import visible
 
 PREVIEWED = ("agent", "provider", "model", "mode", "image", "workdir", "runs as", "limits")
@@ -164,19 +164,19 @@ def start(request: HttpRequest) -> HttpResponse:
         return _form(request, form, status=409)
     try:
         order = form.order()
-        seen, is_asked = asking.digest(order), "start" in request.POST
-        if is_asked and request.POST.get("seen") == seen:
+        plan = make_plan(order)
+        seen, is_asked = "" if lacking(plan) else asking.digest(order), "start" in request.POST
+        if seen and is_asked and request.POST.get("seen") == seen:
             made = asking.ask(order, by=request.user)
             messages.success(
                 request, "It is queued. The worker starts it as soon as there is room."
             )
             return redirect("run", made.uid)
-        plan = make_plan(order)
     except Refusal as exc:
         form.add_error(None, visible(str(exc)))
         return _form(request, form, status=409)
     would = _would_be(plan)
-    context = {"seen": seen, "is_changed": is_asked, **would}
+    context = {"seen": seen, "is_changed": is_asked and seen, "lacking": lacking(plan), **would}
     return _form(request, form, status=409 if is_asked else 200, **context)
 
 

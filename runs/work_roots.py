@@ -36,6 +36,8 @@ def check(text: str) -> None:
     Args:
         text: an absolute path as `joined` makes it.
     """
+    if text in {str(root) for root in roots()}:
+        raise Refusal(f"{text} is itself a directory of SANDUK_WORK_ROOTS: name a directory in it")
     if root_of(text) is None:
         raise Refusal(
             f"{text} does not lie below a directory of SANDUK_WORK_ROOTS, or a link is on the way; "
@@ -61,6 +63,25 @@ def offered() -> Iterator[str]:
     for root in roots():
         yield str(root)
         yield from _within(root)[:SHOWN_MAX]
+
+
+def workable() -> tuple[list[str], list[str]]:
+    """Of what is offered: where an agent can work, and the rest. In a root, one is made for it."""
+    fitting: list[str] = []
+    closed: list[str] = []
+    whole = {str(root) for root in roots()}
+    for place in offered():
+        is_open = os.access(place, os.W_OK | os.X_OK) if place in whole else _is_fit(place)
+        (fitting if is_open else closed).append(place)
+    return fitting, closed
+
+
+def _is_fit(place: str) -> bool:
+    try:
+        workspace.check_owner(Path(place), Path(place).stat())
+    except (workspace.WrongOwner, OSError):
+        return False
+    return True
 
 
 def _within(root: Path) -> list[str]:

@@ -20,6 +20,20 @@ from runs.refusal import Refusal
 UNPRIVILEGED = 1000  # who owns what root has us make
 
 
+class WrongOwner(Refusal):
+    """Whose a directory is, or what its owner may do there, keeps an agent out.
+
+    Args:
+        path: the directory.
+        why: what is wrong with it, as words behind its name.
+        command: what would change that, for who has a shell on this host.
+    """
+
+    def __init__(self, path: Path, why: str, command: str) -> None:
+        super().__init__(f"{path} {why}; {command}")
+        self.path, self.why = path, why
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """Args:
@@ -70,7 +84,7 @@ def check(text: str, *, state: Path) -> Workspace:
         raise Refusal(f"--workdir {text} is no directory")
     if holds_engine_socket(path):
         raise Refusal(f"--workdir {text} holds an engine's socket, which is root on this host")
-    _check_owner(path, facts)
+    check_owner(path, facts)
     linked = expanded(text, what="--workdir").is_symlink()
     return Workspace(
         path,
@@ -104,21 +118,27 @@ def _refuse_dangling(text: str) -> None:
             )
 
 
-def _check_owner(path: Path, facts: os.stat_result) -> None:
+def check_owner(path: Path, facts: os.stat_result) -> None:
+    """Raises WrongOwner where whose a directory is keeps agents out."""
     quoted = shlex.quote(str(path))
     caller = os.geteuid()
     if facts.st_uid == 0:
         owner = f"{caller}:{os.getegid()}" if caller else f"{UNPRIVILEGED}:{UNPRIVILEGED}"
         sudo = "sudo " if caller else ""
-        raise Refusal(
-            f"{path} belongs to root, and no agent runs as root; give it away with: "
-            f"{sudo}chown -R {owner} {quoted}"
+        raise WrongOwner(
+            path,
+            "belongs to root, and no agent runs as root",
+            f"give it away with: {sudo}chown -R {owner} {quoted}",
         )
     if facts.st_mode & 0o300 != 0o300:
-        raise Refusal(f"the agent could not write in {path}; allow it with: chmod u+wx {quoted}")
+        raise WrongOwner(
+            path, "could not be written in by the agent", f"allow it with: chmod u+wx {quoted}"
+        )
     if caller != 0 and not os.access(path, os.W_OK | os.X_OK):
-        raise Refusal(
-            f"you may not write in {path}; take it over with: sudo chown {caller} {quoted}"
+        raise WrongOwner(
+            path,
+            "may not be written in by you",
+            f"take it over with: sudo chown {caller} {quoted}",
         )
 
 

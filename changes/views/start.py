@@ -16,6 +16,7 @@ from runs.models import Run
 from runs.pages import for_those_who_may, page
 from runs.plan import Plan
 from runs.refusal import HostRefusal, Refusal
+from runs.start_form import lacking
 from runs.verdicts import Person
 from runs.visible import visible
 
@@ -37,18 +38,19 @@ def start(request: HttpRequest) -> HttpResponse:
         return _form(request, form, status=409)
     try:
         path, options = form.path(), form.options()
-        seen, is_asked = digest(path, options), "start" in request.POST
-        if is_asked and request.POST.get("seen") == seen:
+        plan = asking.planned(options.order.task, options.order)
+        seen, is_asked = "" if lacking(plan) else digest(path, options), "start" in request.POST
+        if seen and is_asked and request.POST.get("seen") == seen:
             person = Person(user=request.user, via="web")
             change = asking.ask(path, options.order.task, options=options, person=person)
             handover.wait_for_worker(change.uid)
             messages.success(request, "It is queued. The worker makes it as soon as it has room.")
             return redirect("change", change.uid)
-        plan = asking.planned(options.order.task, options.order)
     except (Refusal, HostRefusal, GitError) as exc:
         form.add_error(None, visible(str(exc)))
         return _form(request, form, status=409)
-    context = {"seen": seen, "is_changed": is_asked, "path": path, **_would_be(plan)}
+    would = {"path": path, "lacking": lacking(plan), **_would_be(plan)}
+    context = {"seen": seen, "is_changed": is_asked and seen, **would}
     return _form(request, form, status=409 if is_asked else 200, **context)
 
 

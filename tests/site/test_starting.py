@@ -187,7 +187,8 @@ def test_an_earlier_run_fills_the_form_and_what_it_cannot_say_is_named(client, r
     assert "not take" in answer.content.decode().lower()
     elsewhere = make_run(state="ended", order={"workdir": "/etc"})
     answer = client.get(reverse("run-new"), {"from": elsewhere.uid})
-    assert answer.context["form"].initial["place"] == ""
+    assert "place" not in answer.context["form"].initial
+    assert "workdir" in answer.context["left_out"]
     assert client.get(reverse("run-new"), {"from": "nothing"}).status_code == 404
 
 
@@ -224,3 +225,107 @@ def test_a_root_that_is_a_link_counts_as_where_it_leads(root, tmp_path, settings
     work_roots.check(str(root / "app"))
     with pytest.raises(Refusal, match="link is on the way"):
         work_roots.check(str(tmp_path / "way" / "app"))
+
+
+def given_to_root(*places: Path) -> None:
+    for place in places:
+        place.mkdir(exist_ok=True)
+        os.chown(place, 0, 0)
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a directory to root")
+
+
+def chosen(client, **query: str) -> dict[str, str]:
+    """What a browser would send of the form as it is opened."""
+    form = client.get(reverse("run-new"), query).context["form"]
+    values = {name: form[name].value() for name in form.fields}
+    return {name: "" if value is None else value for name, value in values.items()}
+
+
+def test_the_form_as_it_is_opened_can_be_started_when_a_task_is_typed(client, root):
+    said = chosen(client)
+    assert (said["place"], said["provider"]) == (str(root / "app"), "rehearsal")
+    answer = look(client, said | {"task": "count"})
+    assert answer.status_code == 200
+    assert answer.context["seen"]
+
+
+def test_also_where_a_root_holds_no_directory_yet(client, root, tmp_path, settings):
+    (tmp_path / "bare").mkdir()
+    settings.SANDUK_WORK_ROOTS = [tmp_path / "bare"]
+    said = chosen(client)
+    assert (said["place"], said["below"]) == (str(tmp_path / "bare"), "work")
+    assert look(client, said | {"task": "count"}).status_code == 200
+
+
+def test_a_root_itself_is_refused_at_the_field_that_names_a_directory_in_it(client, root):
+    answer = look(client, filled(root, place=str(root), below=""))
+    assert answer.status_code == 409
+    assert answer.context["form"].errors == {
+        "below": ["Name a directory in it: a root itself is given to no agent."]
+    }
+    with pytest.raises(Refusal, match="is itself a directory of SANDUK_WORK_ROOTS: name"):
+        work_roots.check(str(root))
+
+
+def test_the_usual_agent_and_provider_are_some_that_a_key_is_known_for(client, root, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-not-a-real-one")
+    said = chosen(client)
+    assert said["provider"] == "anthropic"
+    answer = look(client, said | {"task": "count"})
+    assert answer.context["lacking"] == ""
+    assert answer.context["seen"]
+
+
+def test_what_the_operator_named_as_usual_comes_first_while_its_key_is_known(
+    client, root, monkeypatch, settings
+):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-not-a-real-one")
+    settings.SANDUK_AGENT, settings.SANDUK_PROVIDER = "pi", "openrouter"
+    assert chosen(client)["provider"] != "openrouter"
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-not-a-real-one")
+    said = chosen(client)
+    assert (said["agent"], said["provider"]) == ("pi", "openrouter")
+
+
+@pytest.mark.parametrize("provider", ["openai", ""])
+def test_what_lacks_its_key_is_shown_with_a_warning_and_cannot_be_started(
+    client, root, provider, monkeypatch
+):
+    form = filled(root, agent="codex", provider=provider)
+    text = (answer := look(client, form)).content.decode()
+    assert "The site knows no key for openai" in text
+    assert "Start it" not in text
+    assert answer.context["seen"] == ""
+    assert begin(client, form, "").status_code == 409
+    # nor with what was seen while there was one
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-one")
+    seen = look(client, form).context["seen"]
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert begin(client, form, seen).status_code == 409
+    assert not Run.objects.exists()
+
+
+@needs_root
+def test_what_belongs_to_root_is_not_offered_and_whom_to_ask_is_said(client, root):
+    given_to_root(root / "theirs", root / "app" / "deep")
+    answer = client.get(reverse("run-new"))
+    places = [value for value, _ in answer.context["form"].fields["place"].choices]
+    assert places == [str(root), str(root / "app")]
+    assert str(root / "theirs") in answer.content.decode()
+    assert "Who looks after this host can give them to an account" in answer.content.decode()
+    answer = look(client, filled(root, below="deep"))
+    assert answer.status_code == 409
+    (said,) = answer.context["form"].errors["below"]
+    assert "belongs to root" in said
+    assert "Ask who looks after this host" in said
+    assert "chown" not in said
+
+
+@needs_root
+def test_a_root_that_cannot_be_written_in_by_the_site_is_not_offered(client, root, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda place, _mode: Path(place) != root)
+    monkeypatch.setattr(work_roots, "offered", lambda: iter([str(root)]))
+    text = client.get(reverse("run-new")).content.decode()
+    assert "No agent can work in the directories that are listed." in text
