@@ -10,6 +10,7 @@ from django.urls import get_resolver, reverse
 
 from changes import artifacts, skills
 from runs.models import Decision
+from tests.changes.committed import kept
 from tests.changes.rows import make_attempt, state
 from tests.changes.trees import tree_of
 from tests.site.pages import EVIL, somebody
@@ -33,6 +34,8 @@ PAGES = {
     "change-file": (("change", "attempt", "file"), ALL, "GET"),
     "change-since": (("change", "later", "attempt"), ALL, "GET"),
     "change-since-file": (("change", "later", "attempt", "file"), ALL, "GET"),
+    "change-commit": (("change", "attempt", "commit"), ALL, "GET"),
+    "change-commit-patch": (("change", "attempt", "commit"), ALL, "GET"),
     "change-artifact": (("change", "artifact"), ALL, "GET"),
 }
 SKILL = "---\nname: build\ndescription: how to build\n---\nRun make.\n"
@@ -41,7 +44,7 @@ SKILL = "---\nname: build\ndescription: how to build\n---\nRun make.\n"
 @pytest.fixture
 def place(project):
     """One of everything, with the words of its addresses."""
-    change = project.change({"new.py": "x = 1\n"}, batch="abc")
+    change = kept(project, {"new.py": b"x = 1\n"}, batch="abc")
     attempt = change.attempt
     taken = artifacts.Taken("../<b>evil\u202e.html", b"<script>alert(1)</script>")
     artifacts.keep(attempt, (taken, artifacts.Taken("no.exe", b"", "it is a program")))
@@ -51,7 +54,7 @@ def place(project):
     (skill,) = skills.propose(attempt, [skills.Proposal("build", "how to build", SKILL)])
     return {
         "change": change.uid, "attempt": attempt.number, "later": later.number, "file": 1,
-        "batch": "abc",
+        "batch": "abc", "commit": 1,
         "artifact": attempt.artifacts.get(refused="").uid, "skill": skill.pk,
         "rows": (change, skill),
     }  # fmt: skip
@@ -108,6 +111,9 @@ def test_what_is_not_there_is_not_found(client, place):
             assert answer.status_code == 404, name
     assert client.get(address("change-file", place, file=2)).status_code == 404
     assert client.get(address("change-patch", place, attempt=2)).status_code == 404
+    for name in ("change-commit", "change-commit-patch"):
+        for number in (0, 2):
+            assert client.get(address(name, place, commit=number)).status_code == 404
 
 
 def test_an_operator_revises_and_does_not_decide_and_an_approver_the_other_way_round(client, place):
@@ -131,6 +137,7 @@ def test_what_is_downloaded_is_never_a_page_and_its_name_is_ours(client, place):
     for name, called in (
         ("change-artifact", f"artifact-{place['artifact']}.html"),
         ("change-patch", f"change-{change.uid}-1.patch"),
+        ("change-commit-patch", f"change-{change.uid}-1-commit-1.patch"),
     ):
         answer = client.get(address(name, place))
         assert answer["Content-Type"] == "application/octet-stream"
@@ -210,3 +217,21 @@ def test_a_list_asks_the_database_as_often_for_many_as_for_few(client, project):
                 client.get(place)
             counts.append(len(asked))
     assert counts[:2] == counts[2:]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "says"),
+    [((), ""), (("passed",), "tests passed"), (("failed",), "tests not green"),
+     (("passed", "timed_out"), "tests not green"), (("failed", "passed"), "tests passed"),
+     (("not_run",), "tests not run")],
+)  # fmt: skip
+def test_a_list_says_how_the_last_tests_of_what_waits_ended(client, project, outcomes, says):
+    client.force_login(somebody("person", "administrator"))
+    change = project.change()
+    for outcome in outcomes:
+        project.tested(change, "make test", outcome)
+    for place in ("/changes/", "/"):
+        page = client.get(place).content.decode()
+        found = [each for each in ("tests passed", "tests not green", "tests not run")
+                 if each in page]  # fmt: skip
+        assert found == ([says] if says else []), place
