@@ -47,6 +47,7 @@ class File:
         mark: the same for the same name and content, in whatever attempt: what was viewed.
         whole: what the attempt changes of it, where only a part of that is shown.
         words: what became of it since another attempt; "" where none is compared with.
+        commit: the one of a series whose files these are; 0: what the whole comes to.
         rows: its lines; empty when `why` says why there are none.
         beside: flags that stand at no line that is shown.
     """
@@ -62,6 +63,7 @@ class File:
     beside: list[RiskFlag] = field(default_factory=list)
     whole: ChangedPath | None = None
     words: str = ""
+    commit: int = 0
 
     @property
     def was(self) -> str:
@@ -208,6 +210,32 @@ def one_since(
     return _alone(store, file, look, whole=whole)
 
 
+def of_commit(
+    store: Store, attempt: Attempt, commit: int, flags: Sequence[RiskFlag], look: Look, *,
+    number: int = 1,
+) -> Part | None:  # fmt: skip
+    """One part of what a commit of a series does; None when there is none of this number.
+
+    Raises GitError as `part` does.
+    """
+    if (trees := attempt.trees_of(commit)) is None:
+        return None
+    everything = patches.changed_paths(store, *trees)
+    last = max(-(-len(everything) // FILES), 1)
+    number = min(max(number, 1), last)
+    first = (number - 1) * FILES
+    by_path = _by_path([flag for flag in flags if flag.commit == commit])
+    chosen = enumerate(everything[first : first + FILES], first + 1)
+    files = [_file(at, each, by_path) for at, each in chosen]
+    for file in files:
+        file.commit = commit
+    _show(store, files, look, _fitting(store, files))
+    for file in files:
+        if file.is_large:
+            file.why = "More differs than this page shows: the patch of the commit holds it."
+    return Part(files, len(everything), number, last, "", {})
+
+
 def path_of(store: Store, attempt: Attempt, number: int) -> str:
     """The path of a file by its number; "" when there are not so many. Raises GitError."""
     everything = patches.changed_paths(store, attempt.base_tree, attempt.tree)
@@ -282,13 +310,15 @@ def _show(
     for file, hunks in zip(chosen, found, strict=True):
         at_line: dict[int, list[RiskFlag]] = {}
         for flag in file.flags:
-            if flag.line:
+            if flag.line and flag.commit == file.commit:
                 at_line.setdefault(flag.line, []).append(flag)
         kept = _cut(hunks, most)
         file.rows, told = rendering.table(
             file.number, file.changed.path, kept, colours, look, at_line
         )
-        file.beside = [flag for flag in file.flags if flag.line not in told]
+        file.beside = [
+            flag for flag in file.flags if flag.commit != file.commit or flag.line not in told
+        ]
         if kept != hunks:
             file.is_large, file.why = True, f"Only the first {most:,} lines are shown."
         elif not hunks and not file.why:

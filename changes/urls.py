@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from changes.views import files, gate, listing, since, skills, start
+from changes.views import commits, files, gate, listing, since, skills, start
 
 urlpatterns = [
     path("changes/", listing.listed, name="changes"),
@@ -26,6 +26,14 @@ urlpatterns = [
         "changes/<slug:uid>/<int:attempt>/since/<int:earlier>/file/<int:number>",
         since.one,
         name="change-since-file",
+    ),
+    path(
+        "changes/<slug:uid>/<int:attempt>/commit/<int:commit>/", commits.one, name="change-commit"
+    ),
+    path(
+        "changes/<slug:uid>/<int:attempt>/commit/<int:commit>/patch",
+        commits.patch,
+        name="change-commit-patch",
     ),
     path("changes/<slug:uid>/artifacts/<slug:artifact>", files.artifact, name="change-artifact"),
 ]

@@ -114,6 +114,8 @@ def attempt(one: Attempt) -> dict[str, Any]:
         "files": one.files,
         "added_lines": one.added_lines,
         "deleted_lines": one.deleted_lines,
+        "commits": one.commits,
+        "commits_note": one.commits_note,
     }
 
 
@@ -123,6 +125,7 @@ def flag(one: RiskFlag) -> dict[str, Any]:
         "severity": one.severity,
         "path": one.path,
         "line": one.line,
+        "commit": one.commit or None,
         "reason": one.reason,
         "needs_second_person": one.needs_second_person,
     }

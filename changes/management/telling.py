@@ -31,6 +31,7 @@ STATES = {
     "failed": "failed",
 }
 
+NOT_COMMITTED = "what the agent had not committed, with the task as its message"
 PROPOSALS = {
     "wanted": "not pushed yet",
     "pushed": "pushed, and no pull request yet",
@@ -123,6 +124,7 @@ def _flagged(many: int) -> str:
 def flag(each: RiskFlag) -> str:
     line = f":{each.line}" if each.line else ""
     where = f" {visible(each.path, limit=_LINE)}{line}" if each.path else ""
+    where += f" in commit {each.commit}" if each.commit else ""
     second = " (a second person has to accept it)" if each.needs_second_person else ""
     reason = visible(each.reason, limit=_LINE)
     return f"! {each.severity:<6} {visible(each.category)}{where}: {reason}{second}"
@@ -150,6 +152,21 @@ def file(each: ChangedPath) -> str:
     elif each.old_mode == "000000" and each.new_mode == "100755":
         words.append("executable")
     return f"{each.kind:<8}  {path}  {', '.join(words)}".rstrip()
+
+
+def commits(attempt: Attempt) -> Iterator[str]:
+    """Each commit of a series with its words, and what is to be known of them."""
+    for number, each in enumerate(attempt.commits, 1):
+        first, *more = str(each["message"]).splitlines() or [NOT_COMMITTED]
+        files = "1 file" if each["files"] == 1 else f"{each['files']:,} files"
+        counts = f"{files}, +{each['added_lines']:,} -{each['deleted_lines']:,}"
+        yield f"{number:>3}  {visible(first, limit=_LINE)}  ({counts})"
+        for line in more[:OUTPUT_LINES]:
+            yield f"     | {visible(line, limit=_LINE)}".rstrip()
+        if len(more) > OUTPUT_LINES:
+            yield f"     … {len(more) - OUTPUT_LINES:,} more lines; --json has all of them"
+    if attempt.commits_note:
+        yield f"note: {visible(attempt.commits_note, limit=2 * _LINE)}"
 
 
 def left_out(attempt: Attempt) -> Iterator[str]:
@@ -221,6 +238,8 @@ def next_steps(change: Change) -> Iterator[str]:
         if (number := change.attempt.number) > 1:
             since = f"sanduk change diff {change.uid} --against {number - 1}"
             yield f"{since}    # what is new since attempt {number - 1}"
+        if change.attempt.commits:
+            yield f"sanduk change diff {change.uid} --commit 1    # one commit by itself"
         yield f"sanduk change accept {change.uid} --expect {short}"
         yield f'sanduk change reject {change.uid} --reason "…"'
         yield f'sanduk change revise {change.uid} --task "…"'

@@ -73,6 +73,11 @@ class Attempt(AppendOnly):
         """Tree and message of each commit that lands as one of a series."""
         return [(each["tree"], each["message"]) for each in self.commits]
 
+    def trees_of(self, commit: int) -> tuple[str, str] | None:
+        """The trees before and after one commit of the series, from 1; None when there is none."""
+        trees = [self.base_tree, *(tree for tree, _ in self.series)]
+        return (trees[commit - 1], trees[commit]) if 1 <= commit < len(trees) else None
+
 
 class RiskFlag(AppendOnly):
     """One thing to look at before deciding. It holds no value of a secret."""

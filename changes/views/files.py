@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -13,12 +14,13 @@ from django.views.decorators.http import require_safe
 from changes import artifacts, patches, showing
 from changes.attempts import kept_store
 from changes.git import GitError
-from changes.models import Artifact, Attempt, RiskFlag
+from changes.models import Artifact, Attempt, Change, RiskFlag
 from changes.rendering import Look
 from changes.views import gate
 from runs.pages import attempt as attempted
 from runs.pages import for_those_who_may, page
 from runs.refusal import HostRefusal, Refusal
+from runs.visible import visible
 
 PATCH_MAX = 64 << 20  # bytes that are given to a browser
 
@@ -27,7 +29,7 @@ PATCH_MAX = 64 << 20  # bytes that are given to a browser
 @for_those_who_may("changes.view_change")
 def one(request: HttpRequest, uid: str, attempt: int, number: int) -> HttpResponse:
     """One file of an attempt by its number, with room for more of it."""
-    it, chosen = _chosen(uid, attempt)
+    it, chosen = chosen_of(uid, attempt)
     is_split, whole = request.GET.get("view") == "split", request.GET.get("lines") == "all"
     flags = list(RiskFlag.objects.filter(attempt=chosen))
     trouble, file = "", None
@@ -55,28 +57,28 @@ def one(request: HttpRequest, uid: str, attempt: int, number: int) -> HttpRespon
 @for_those_who_may("changes.view_change")
 def patch(request: HttpRequest, uid: str, attempt: int) -> HttpResponse:
     """The patch of an attempt, byte for byte, as a file."""
-    it, chosen = _chosen(uid, attempt)
-    said: list[bytes] = []
+    it, chosen = chosen_of(uid, attempt)
+    if chosen.patch_bytes > PATCH_MAX:
+        why = f"the patch has {chosen.patch_bytes:,} bytes, too many for a page"
+        return _not_given(request, it, f"{why}: sanduk change diff {it.uid}")
+    trees = (chosen.base_tree, chosen.tree)
+    return patch_between(request, it, trees, f"change-{it.uid}-{chosen.number}.patch")
 
-    def read() -> str:
-        if chosen.patch_bytes > PATCH_MAX:
-            raise Refusal(
-                f"the patch has {chosen.patch_bytes:,} bytes, too many for a page: "
-                f"sanduk change diff {it.uid}"
-            )
-        try:
-            store = kept_store(it.repository)
-            said.append(patches.patch(store, chosen.base_tree, chosen.tree))
-        except (GitError, HostRefusal) as exc:
-            raise Refusal(f"what it holds cannot be read: {exc}") from None
-        return ""
 
+def patch_between(
+    request: HttpRequest, it: Change, trees: tuple[str, str], name: str
+) -> HttpResponse:
+    """The patch from one tree to another as a file; the change's page, with why, if it is none."""
     try:
-        read()
-    except Refusal:
-        attempted(request, read)  # says why on the page that comes
-        return redirect("change", it.uid)
-    return _as_file(said[0], f"change-{it.uid}-{chosen.number}.patch")
+        store = kept_store(it.repository)
+        return _as_file(patches.patch(store, *trees, limit_bytes=PATCH_MAX), name)
+    except (GitError, HostRefusal) as exc:
+        return _not_given(request, it, f"what it holds cannot be read: {exc}")
+
+
+def _not_given(request: HttpRequest, it: Change, why: str) -> HttpResponse:
+    messages.error(request, f"Not done: {visible(why)}")
+    return redirect("change", it.uid)
 
 
 @require_safe
@@ -97,7 +99,8 @@ def artifact(request: HttpRequest, uid: str, artifact: str) -> HttpResponse:
     return _as_file(data, f"artifact-{kept.uid}{known}")
 
 
-def _chosen(uid: str, number: int) -> tuple[Any, Attempt]:
+def chosen_of(uid: str, number: int) -> tuple[Change, Attempt]:
+    """A change and one of its attempts, or a 404."""
     it = gate.found(uid)
     chosen = it.attempts.filter(number=number).first()
     if chosen is None:

@@ -294,6 +294,8 @@ def _lines(
         return {"part": None, "trouble": f"What it holds cannot be read: {exc}", "where": {}}
     for flag in flags[:FLAGS_SHOWN]:
         flag.leads = _leads(flag, part, query)
+        if flag.commit:
+            flag.leads = reverse("change-commit", args=[it.uid, chosen.number, flag.commit])
     return {"part": part, "trouble": "", "pages": _pages(part, query)}
 
 

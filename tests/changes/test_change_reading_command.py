@@ -241,7 +241,9 @@ def _diff_into(file, uid: str) -> None:
 
     kept, sys.stdout = sys.stdout, Out()
     try:
-        code = Diff().act(change=uid, attempt=None, against=None, files=False, json=False, path=[])
+        code = Diff().act(
+            change=uid, attempt=None, against=None, commit=None, files=False, json=False, path=[]
+        )
     finally:
         sys.stdout = kept
     assert code == 0

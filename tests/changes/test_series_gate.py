@@ -9,53 +9,17 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from changes import attempts, bundle, clone, collecting, gate, landing, landing_plan, series, tree
+from changes import bundle, clone, collecting, gate, landing, landing_plan, series, tree
 from changes.models import Change
 from runs.models import Decision
 from runs.refusal import Refusal
-from tests.changes.making import commit, person_git, write
-from tests.changes.rows import (
-    LEASE_S,
-    OWNER,
-    SOMEBODY,
-    Project,
-    make_change,
-    run_git,
-    state,
-    yes,
-)
+from tests.changes.committed import kept
+from tests.changes.making import commit, person_git
+from tests.changes.rows import SOMEBODY, run_git, state, yes
 
 pytestmark = pytest.mark.django_db
 TOKEN = b"ghp_" + b"a1B2c3D4e5" * 3 + b"F6g7H8"
 OTHER = b"ghp_" + b"Z9y8X7w6V5" * 3 + b"u4T3s2"
-
-
-def kept(project: Project, *steps: Any, words: tuple[str, ...] = (), rest: Any = None) -> Change:
-    """A change in review to which an agent committed these steps, and left a rest."""
-    change = make_change(project.repository, keep_commits=True)
-    assert Change.objects.claim(change.pk, OWNER, LEASE_S)
-    attempt(project, change, *steps, words=words, rest=rest)
-    change.refresh_from_db()
-    return change
-
-
-def attempt(project: Project, change: Change, *steps: Any, words=(), rest=None) -> None:
-    provided = bundle.provide(project.path, project.base, directory=project.path.parent)
-    project.store.take(provided.bundle, provided.base_commit, provided.shallow)
-    work = project.path.parent / f"clone-{change.uid}"
-    work.mkdir()
-    clone.make(project.store, provided, work, branch="sanduk/x", author=("an agent", "a@b.invalid"))
-    for number, step in enumerate(steps):
-        for name, data in step.items():
-            if data is None:
-                (work / name).unlink()
-            else:
-                write(work, {name: data})
-        commit(work, words[number] if number < len(words) else f"step {number + 1}")
-    write(work, rest or {})
-    result = tree.read(work, project.store, project.base)
-    found = series.read(work, project.store, project.base, result.tree)
-    attempts.write(change, OWNER, project.base, result, task=change.task, series=found)
 
 
 def flagged(change: Change, category: str = "secret") -> list[tuple[int, str, int]]:

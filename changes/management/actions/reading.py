@@ -24,6 +24,8 @@ from runs.printing import print_line
 from runs.refusal import Refusal
 from runs.visible import visible
 
+Trees = tuple[str, str] | None  # None: the base and what came back
+
 _COLOURS = {b"+": "\x1b[32m", b"-": "\x1b[31m", b"@": "\x1b[36m"}
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[m"
 
@@ -85,6 +87,7 @@ class Show(ChangeCommand):
         self._part(
             "tests", (line for run in tests for line in telling.tests(run, whole=False)), "not run"
         )
+        self._part("commits, which land one by one", telling.commits(attempt), "")
         head = f"{attempt.files:,} changed, +{attempt.added_lines:,} -{attempt.deleted_lines:,}"
         self._part(f"files: {head}", _file_lines(change, attempt))
         self._part("left out", telling.left_out(attempt), "")
@@ -112,13 +115,15 @@ class Diff(ChangeCommand):
     help = (
         "Print the patch of a change: its exact bytes in a pipe or a file, as git apply takes "
         "them; on a terminal in colour, with every hidden character visible. With --against, what "
-        "two attempts of it do differently: the patch from the earlier one to the later one."
+        "two attempts of it do differently: the patch from the earlier one to the later one. With "
+        "--commit, what one of the agent's own commits does, where these are kept."
     )
     examples = (
         "change diff 3f2a9c",
         "change diff 3f2a9c | git apply --check",
         "change diff 3f2a9c --path lib/parser.py",
         "change diff 3f2a9c --attempt 1 --against 2",
+        "change diff 3f2a9c --commit 1",
         "change diff 3f2a9c --files --json",
     )
     ends_lost_runs = False
@@ -133,6 +138,9 @@ class Diff(ChangeCommand):
         parser.add_argument(
             "--against", type=whole(), metavar="N", help="another attempt to compare it with"
         )
+        parser.add_argument(
+            "--commit", type=whole(), metavar="N", help="only what this commit of it changes"
+        )
         add_json_flag(parser)
 
     def act(self, **options: Any) -> int:
@@ -140,14 +148,18 @@ class Diff(ChangeCommand):
         attempt = _chosen(change, options)
         if attempt is None:
             raise _nothing(change)
-        start = attempt.base_tree
-        if options["against"]:
+        between = None
+        if options["commit"]:
+            if options["against"]:
+                raise Refusal("--commit goes without --against")
+            between = _trees_of(change, attempt, options["commit"])
+        elif options["against"]:
             other = attempt_of(change, options["against"])
             earlier, attempt = comparing.earlier_first(attempt, other)
-            start = earlier.tree
+            between = (earlier.tree, attempt.tree)
             self.say(f"from attempt {earlier.number} to attempt {attempt.number} of {change}")
         if options["files"] or options["json"]:
-            files = files_of(change, attempt, start)
+            files = files_of(change, attempt, between)
             wanted = {os.fsencode(path) for path in options["path"]}
             files = [each for each in files if not wanted or each.path in wanted]
             if options["json"]:
@@ -157,7 +169,7 @@ class Diff(ChangeCommand):
                     self.print(telling.file(each))
             return 0
         paths = [os.fsencode(path) for path in options["path"]]
-        patch = patch_of(change, attempt, paths, start)
+        patch = patch_of(change, attempt, paths, between)
         if sys.stdout.isatty():
             _write_visible(patch, colours=True)
         else:
@@ -172,18 +184,27 @@ def attempt_of(change: Change, number: int) -> Attempt:
     return found
 
 
-def files_of(change: Change, attempt: Attempt, start: str = "") -> list[ChangedPath]:
-    """The files that differ, from the tree `start`, or the base, to the attempt's."""
+def _trees_of(change: Change, attempt: Attempt, commit: int) -> tuple[str, str]:
+    if (trees := attempt.trees_of(commit)) is None:
+        many = len(attempt.commits)
+        which = f"it has {many}" if many else "it lands as one commit"
+        raise Refusal(f"{change} has no commit {commit}: {which}")
+    return trees
+
+
+def files_of(change: Change, attempt: Attempt, between: Trees = None) -> list[ChangedPath]:
+    """The files that differ between two trees."""
     store = attempts.kept_store(change.repository)
-    return patches.changed_paths(store, start or attempt.base_tree, attempt.tree)
+    return patches.changed_paths(store, *(between or (attempt.base_tree, attempt.tree)))
 
 
 def patch_of(
-    change: Change, attempt: Attempt, paths: Iterable[bytes] = (), start: str = ""
+    change: Change, attempt: Attempt, paths: Iterable[bytes] = (), between: Trees = None
 ) -> bytes:
-    """The patch, from the tree `start`, or the base, to the attempt's."""
+    """The patch from one tree to another."""
     store = attempts.kept_store(change.repository)
-    return patches.patch(store, start or attempt.base_tree, attempt.tree, paths=tuple(paths))
+    trees = between or (attempt.base_tree, attempt.tree)
+    return patches.patch(store, *trees, paths=tuple(paths))
 
 
 def _file_lines(change: Change, attempt: Attempt) -> list[str]:
