@@ -118,7 +118,8 @@ def _in_its_image(order: Order, repository: Repository, provided: Provided) -> O
     Raises Refusal when it cannot be made.
     """
     said = rules.of(repository.uid)
-    if not (said.recipe or said.kits or said.set_up or said.lock_files):
+    its_own = (said.recipe, said.kits, said.set_up, said.lock_files, said.browser is not None)
+    if not any(its_own):
         return order
     try:
         store = attempts.store_of(repository, provided.base_commit)

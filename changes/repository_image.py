@@ -41,9 +41,9 @@ _PLAIN = re.compile(f"{_SEGMENT}(?:/{_SEGMENT})*")
 def fitted(order: Order, repository: Repository, said: Rules, base_commit: str) -> Order:
     """The order, in the repository's own image.
 
-    What the order itself names (`recipe`, `image`, `containerfile`) comes before what the
-    operator's rules say; its kits are added to theirs. An image or a Containerfile of somebody's
-    own is used as it is: no kit and no set-up goes into it.
+    What the order itself says (`recipe`, `image`, `containerfile`, `browser`) comes before the
+    operator's rules; its kits are added to theirs. An image or a Containerfile of somebody's own is
+    used as it is: no kit and no set-up goes into it.
 
     Args:
         base_commit: is in the repository's store; its lock files go into the image.
@@ -62,7 +62,10 @@ def fitted(order: Order, repository: Repository, said: Rules, base_commit: str) 
     kits = [*(_absolute(kit, file, "kits") for kit in said.kits), *asked]
     if said.set_up:
         kits.append(str(_set_up(repository, said, base_commit)))
-    return msgspec.structs.replace(order, recipe=recipe, kits=tuple(dict.fromkeys(kits)))
+    browser = said.browser if order.browser is None else order.browser
+    return msgspec.structs.replace(
+        order, recipe=recipe, kits=tuple(dict.fromkeys(kits)), browser=browser
+    )
 
 
 def _place_of(repository: Repository) -> Path:

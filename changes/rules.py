@@ -67,6 +67,7 @@ class Rules(_Strict, frozen=True):
     test_command: what is run on base + patch before it can be accepted; "" for nothing.
     test_timeout: how long it may take, as "30m".
     recipe, kits: what the box of this repository is made from.
+    browser: whether there is a Chromium in it; SANDUK_BROWSER says so where this does not.
     set_up: shell lines that run while its image is built, at the base commit.
     lock_files: paths whose content decides whether that image is built again.
     remote: the git remote whose GitHub repository pull requests are made in.
@@ -84,6 +85,7 @@ class Rules(_Strict, frozen=True):
     test_timeout: str = "30m"
     recipe: Annotated[str, Meta(max_length=1000)] = ""
     kits: Annotated[tuple[Text, ...], Meta(max_length=_MANY)] = ()
+    browser: bool | None = None
     set_up: Annotated[tuple[Text, ...], Meta(max_length=_MANY)] = ()
     lock_files: Annotated[tuple[Text, ...], Meta(max_length=_MANY)] = ()
     remote: Annotated[str, Meta(min_length=1, max_length=100)] = "origin"

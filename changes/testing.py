@@ -162,6 +162,7 @@ def _order(wanted: Asked) -> Order:
         image=asked_for.image,
         containerfile=asked_for.containerfile,
         kits=asked_for.kits,
+        browser=asked_for.browser,
         runtime=asked_for.runtime,
         oci_runtime=asked_for.oci_runtime,
         cpus=asked_for.cpus,

@@ -26,7 +26,10 @@ def completed(asked: Mapping[str, Any], path: Path) -> dict[str, Any]:
     repository = identity_of(str(find(path).top().resolve()))
     said = rules.of(repository)
     done = dict(asked)
-    if said.recipe and not (asked["recipe"] or asked["image"] or asked["containerfile"]):
+    as_it_is = asked["image"] or asked["containerfile"]
+    if asked["browser"] is None and not as_it_is:
+        done["browser"] = said.browser
+    if said.recipe and not (asked["recipe"] or as_it_is):
         # a path starts where the rules lie, as in changes.repository_image
         file = rules.file_of(repository)
         is_file = is_path(said.recipe)

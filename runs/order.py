@@ -21,6 +21,7 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     agent: str = ""
     recipe: str = ""
     kits: tuple[str, ...] = ()
+    browser: bool | None = None  # whether the image has one; None: as is usual here
     image: str = ""
     containerfile: str = ""
     rebuild: bool = False

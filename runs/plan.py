@@ -18,6 +18,7 @@ from recipes.image_names import EXAMPLES, is_image_name
 from relay import EgressRules, InvalidUpstream, Policy, Provider, with_upstream
 from runs import (
     admission,
+    browser,
     hiding,
     keys,
     launching,
@@ -271,10 +272,13 @@ def _agent_and_image(order: Order) -> tuple[Agent, Image]:
         raise Refusal("--recipe and --image or --containerfile exclude each other")
     if order.kits and (order.image or order.containerfile):
         raise Refusal("--kit and --image or --containerfile exclude each other")
+    for flag, named in (("--containerfile", order.containerfile), ("--image", order.image)):
+        if named:
+            browser.refuse_in(flag, wanted=order.browser)
     if order.rebuild and order.image and not order.containerfile:
         raise Refusal("--rebuild means nothing with --image, which is used as it is")
     if order.recipe:
-        recipe, image = from_recipe(order.recipe, order.kits)
+        recipe, image = _built(order.recipe, order)
         rules.check_kits(order, recipe)
         named = order.agent or recipe.agent
         if named != recipe.agent and not get_agent(named).is_command:
@@ -290,9 +294,13 @@ def _agent_and_image(order: Order) -> tuple[Agent, Image]:
         if not is_image_name(order.image):
             raise Refusal(f"--image {order.image}: this is no name of an image, like {EXAMPLES}")
         return agent, Image(order.image)
-    recipe, image = from_recipe(agent.recipe, order.kits)
+    recipe, image = _built(agent.recipe, order)
     rules.check_kits(order, recipe)
     return agent, image
+
+
+def _built(spec: str, order: Order) -> tuple[recipes.Recipe, Image]:
+    return from_recipe(spec, browser.kits(spec, order.kits, wanted=order.browser))
 
 
 def _provider(order: Order, agent: Agent) -> Provider | None:

@@ -29,6 +29,7 @@ try:
     SANDUK_AGENT = env.text("SANDUK_AGENT")
     SANDUK_PROVIDER = env.text("SANDUK_PROVIDER")
     SANDUK_MODEL = env.text("SANDUK_MODEL")
+    SANDUK_BROWSER = env.flag("SANDUK_BROWSER")
     SANDUK_BASE_URL = env.base_url("SANDUK_BASE_URL", "http://127.0.0.1:8000")
     # addresses of reverse proxies: only they may say for whom they ask, and over which scheme
     SANDUK_TRUSTED_PROXIES = env.words("SANDUK_TRUSTED_PROXIES")

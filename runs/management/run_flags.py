@@ -120,6 +120,7 @@ def _add_image(parser: CommandParser) -> None:
         metavar="NAME|PATH",
         help="add a kit to the recipe, whatever its hash is now; repeatable",
     )
+    add_browser_flags(group, "--browser")
     group.add_argument("-i", "--image", default="", metavar="TAG", help="use this image as it is")
     group.add_argument(
         "--containerfile",
@@ -128,6 +129,24 @@ def _add_image(parser: CommandParser) -> None:
         help="build from this file and its directory",
     )
     group.add_argument("-b", "--rebuild", action="store_true", help="build even if it is there")
+
+
+def add_browser_flags(group: argparse._ActionsContainer, *names: str) -> None:
+    """`names` want a browser in the image, --no-browser wants none; without both it is None."""
+    group.add_argument(
+        *names,
+        dest="browser",
+        action="store_const",
+        const=True,
+        help="a Chromium in the image: the kit browser",
+    )
+    group.add_argument(
+        "--no-browser",
+        dest="browser",
+        action="store_const",
+        const=False,
+        help="none, whatever SANDUK_BROWSER or a repository's rules say",
+    )
 
 
 def _add_agent(parser: CommandParser) -> None:

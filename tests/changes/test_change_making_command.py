@@ -105,7 +105,7 @@ def test_base_history_and_every_flag_of_a_run_are_kept(sanduk, project: Project,
         ((*PI, "--workdir", "x"), "unrecognized arguments"),
         ((*PI, "--budget", "nan"), "it takes US dollars above 0"),
         ((*PI, "--max-budget-usd", "2"), "--max-budget-usd is gone: --budget is"),
-        ((*PI, "--browser"), "--browser is gone: a kit brings a browser"),
+        ((*PI, "--browser", "--image", "mine:1"), "--image is used as it is"),
     ],
 )
 def test_what_cannot_work_is_refused_before_there_is_a_row(sanduk, project, words, said):
@@ -206,6 +206,32 @@ def test_a_flag_goes_before_the_repositorys_rules_and_these_before_the_environme
     assert sanduk(*where, "--provider", "rehearsal").code == 0
     assert kept()[0] == "codex"
     assert "recipe codex is for agent codex" in sanduk(*where, *PI).err
+
+
+def test_who_says_that_there_is_a_browser_goes_the_same_way(
+    sanduk, project: Project, made, settings
+):
+    where = ("run", "--repo", str(project.path), "--task", "x", *PI)
+
+    def image(*flags: str) -> str:
+        return str(sanduk(*where, *flags, "--dry-run", "--json").data["image"])
+
+    def kept(*flags: str) -> bool | None:
+        assert sanduk(*where, *flags).code == 0
+        browser: bool | None = Change.objects.latest("pk").order["browser"]
+        return browser
+
+    plain, with_one = image(), image("--browser")
+    assert plain != with_one
+    settings.SANDUK_BROWSER = True
+    assert (image(), kept()) == (with_one, None)
+    project.rule("browser = false\n")
+    assert (image(), kept()) == (plain, False)
+    assert (image("--browser"), kept("--browser")) == (with_one, True)
+    project.rule("browser = true\n")
+    assert (image(), image("--no-browser")) == (with_one, plain)
+    # what is used as it is has the one it has
+    assert image("--image", "mine:1") == "mine:1"
 
 
 def test_rules_that_cannot_be_read_start_nothing(sanduk, project: Project):

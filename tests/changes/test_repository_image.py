@@ -70,6 +70,16 @@ def test_the_order_comes_before_the_operator_and_kits_are_added(project):
     assert order(project, image="team/tool:1") == Order(task="x", agent="pi", image="team/tool:1")
 
 
+@pytest.mark.parametrize("said", ["true", "false"])
+def test_a_browser_is_the_operators_word_unless_the_order_has_its_own(project, said):
+    project.rule(f"browser = {said}\n")
+
+    assert order(project).browser is (said == "true")
+    assert order(project, browser=True).browser is True
+    assert order(project, browser=False).browser is False
+    assert order(project, image="team/tool:1").browser is None
+
+
 def test_a_path_starts_where_the_rules_lie_and_never_in_the_branch(project, monkeypatch):
     project.rule('recipe = "./own.json"\nkits = ["kits/mine", "/srv/kits/other"]\n')
     monkeypatch.chdir(project.path)

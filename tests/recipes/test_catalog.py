@@ -65,7 +65,7 @@ def test_a_kit_is_found_among_the_users_and_never_in_the_working_directory(
 ) -> None:
     kit = write_kit("mine")
     monkeypatch.chdir(kit.parent.parent)
-    with pytest.raises(RecipeError, match="kit mine: there is none; known are docs, toolchain"):
+    with pytest.raises(RecipeError, match="kit mine: there is none; known are browser, docs"):
         load_kit("mine")
     moved = own(config_home, kit)
     assert load_kit("mine").path == str(moved)

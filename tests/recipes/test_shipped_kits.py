@@ -25,7 +25,7 @@ OFFICECLI = {
 
 
 def test_there_are_these() -> None:
-    assert {"docs", "toolchain"} <= set(kit_names())
+    assert {"browser", "docs", "toolchain"} <= set(kit_names())
     assert {path.name for path in SHIPPED_KITS.iterdir()} <= set(kit_names())
 
 
@@ -54,7 +54,7 @@ def test_claude_docs_is_claude_with_docs_pinned_by_itself() -> None:
 
 
 @pytest.mark.parametrize("agent", agent_names())
-@pytest.mark.parametrize("kit", ["docs", "toolchain"])
+@pytest.mark.parametrize("kit", ["browser", "docs", "toolchain"])
 def test_a_shipped_kit_goes_with_every_agent_that_reads_what_it_holds(agent: str, kit: str) -> None:
     made = get_agent(agent)
     recipe = load(made.recipe, kits=[kit])

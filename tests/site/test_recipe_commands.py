@@ -196,7 +196,7 @@ def test_a_dry_build_prints_the_tag_the_resolved_recipe_the_files_and_the_contai
         (["build", "--containerfile", ".", "--dry-run"], "--containerfile .: this is a directory"),
         (["build", "-i", "x"], "-i names what --containerfile builds"),
         (["build", "--agent", "pi", "-r", "claude"], "recipe claude is for agent claude, not pi"),
-        (["build", "--kit", "nowhere"], "kit nowhere: there is none; known are docs, toolchain"),
+        (["build", "--kit", "nowhere"], "kit nowhere: there is none; known are browser, docs"),
         (["recipe", "check"], "recipe check needs a NAME or a PATH"),
         (["recipe", "check", "nowhere"], "recipe nowhere: there is none"),
         (["recipe", "new", "claude"], "recipe claude is shipped with sanduk"),

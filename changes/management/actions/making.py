@@ -36,7 +36,6 @@ NOT_ASKED: dict[str, Any] = {
 REPLACED = {
     "--max-budget-usd": "--budget is what one attempt may cost",
     "--total-budget-usd": "--total-budget is what all of a batch may cost",
-    "--browser": "a kit brings a browser into the box: sanduk kit new, then --kit",
 }
 TASKS_FILE_MAX = 4 << 20  # bytes
 

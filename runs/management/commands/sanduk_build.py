@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 from typing import Any
@@ -11,19 +10,17 @@ from django.conf import settings
 from django.core.management.base import CommandParser
 
 import recipes
-from relay.flags import Replaced
-from runs import images
+from runs import browser, images
 from runs.agents import get_agent
 from runs.agents.base import AgentRefusal
 from runs.console import Terminal
 from runs.engines import get_engine
 from runs.engines.base import Engine, ImageFacts
 from runs.locality import explained
+from runs.management.run_flags import add_browser_flags
 from runs.management.terminal import SandukCommand, add_engine_flags, add_json_flag
 from runs.plan import DEFAULT_AGENT, Image, from_containerfile, from_recipe
 from runs.refusal import Refusal
-
-A_KIT = "a kit brings a browser into the image: sanduk kit new, then --kit"
 
 
 class Command(SandukCommand):
@@ -32,6 +29,7 @@ class Command(SandukCommand):
         "build --agent pi",
         "build -r claude-docs",
         "build --agent codex --kit toolchain",
+        "build --agent codex --with-browser",
         "build --agent codex --dry-run",
         "build --agent codex --pull --no-cache",
     )
@@ -47,6 +45,7 @@ class Command(SandukCommand):
             metavar="NAME|PATH",
             help="add a kit to the recipe, whatever its hash is now; repeatable",
         )
+        add_browser_flags(parser, "--with-browser", "--browser")
         add("--containerfile", default="", metavar="PATH", help="build this file and its directory")
         add("-i", "--image", default="", metavar="TAG", help="what --containerfile's is called")
         add(
@@ -58,9 +57,6 @@ class Command(SandukCommand):
         add("--no-cache", action="store_true", help="build anew, from nothing kept")
         add("--pull", action="store_true", help="build on the newest base image there is")
         add("--dry-run", action="store_true", help="print what would be built")
-        parser.add_argument(
-            "--with-browser", action=Replaced, nargs="?", const=A_KIT, help=argparse.SUPPRESS
-        )
         add_engine_flags(parser)
         add_json_flag(parser)
 
@@ -121,12 +117,14 @@ def chosen(options: dict[str, Any]) -> tuple[recipes.Recipe | None, Image]:
     if options["containerfile"]:
         if options["recipe"] or options["kit"] or options["agent"]:
             raise Refusal("--containerfile excludes --agent, --recipe and --kit")
+        browser.refuse_in("--containerfile", wanted=options["browser"])
         return None, from_containerfile(options["containerfile"], options["image"])
     if options["image"]:
         raise Refusal("-i names what --containerfile builds; a recipe's image has its own name")
     agent = options["agent"] or settings.SANDUK_AGENT or DEFAULT_AGENT
     spec = options["recipe"] or get_agent(agent).recipe
-    recipe, image = from_recipe(spec, options["kit"])
+    kits = browser.kits(spec, options["kit"], wanted=options["browser"])
+    recipe, image = from_recipe(spec, kits)
     if options["agent"] and options["recipe"] and options["agent"] != recipe.agent:
         raise Refusal(
             f"recipe {recipe.name} is for agent {recipe.agent}, not {options['agent']}; "
