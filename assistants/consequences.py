@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from django.db.models import F
+from django.db.models import F, OuterRef, Subquery
 
 from assistants import schedules
 from assistants.config import Config
@@ -14,12 +15,15 @@ from assistants.models import Assistant, Schedule, Wakeup
 from runs import clock
 from runs.models import Run
 from runs.models.run import Outcome as RunOutcome
+from runs.outcome import spoken
+from runs.own_words import Words, repeated
 
 DAY = dt.timedelta(days=1)
 LONGEST_LIMIT = 7 * DAY  # what a provider, or an agent in its name, may make us wait
 SHORTEST_LIMIT = dt.timedelta(minutes=15)  # where it does not say until when
 AGAIN_AT_MOST = 3  # interrupted wakeups in a row that are tried once more
 USUAL_INTERVAL = dt.timedelta(minutes=30)
+_LAST = "; the last: "
 BY_HOST = "this host could not run it: "  # how the reason of such a slot begins
 
 W = Wakeup.Outcome
@@ -46,10 +50,52 @@ def of_run(run: Run) -> Verdict:
     if run.refused_by_host:
         return Verdict(W.MISSED, f"{BY_HOST}{run.reason}")
     outcome = _OF_RUN.get(RunOutcome(run.outcome), W.FAILED)
-    named = run.outcome.replace("_", " ")
-    plain = run.outcome in (RunOutcome.FAILED, *_OF_RUN)
-    reason = run.reason if plain else f"{named}: {run.reason}" if run.reason else named
+    prefix = _named(run)
+    reason = f"{prefix}{run.reason}" if run.reason else prefix.removesuffix(": ")
     return Verdict(outcome, reason, run.rate_limit_resets_at)
+
+
+def _named(run: Run) -> str:
+    """What stands before a run's reason where the outcome of a wakeup does not say it."""
+    plain = run.outcome in (RunOutcome.FAILED, *_OF_RUN)
+    return "" if plain else f"{spoken(run.outcome)}: "
+
+
+def words_of(wakeup: Wakeup) -> Words:
+    """Whose words the reason of an ended wakeup is made of."""
+    run = wakeup.run
+    if run is not None:
+        prefix = BY_HOST if run.refused_by_host else _named(run)
+        return repeated(wakeup.reason, prefix, run.outcome, run.reason)
+    if wakeup.outcome == W.GATE:
+        begun, mark, printed = wakeup.reason.partition(": ")
+        return Words(begun + mark, printed)
+    return Words(wakeup.reason)
+
+
+def words_of_disabling(reason: str, last: Wakeup | None) -> Words:
+    """The same of why an assistant was disabled.
+
+    Args:
+        last: its last wakeup that failed.
+    """
+    begun, mark, tail = reason.partition(_LAST)
+    if not mark:
+        return Words(reason)
+    if last is None or not tail or not last.reason.startswith(tail):
+        return Words(begun + mark, tail)  # of an earlier one: whose it is cannot be told
+    said = words_of(last)
+    own, quoted = tail[: len(said.own)], tail[len(said.own) :][: len(said.quoted)]
+    return Words(begun + mark + own, quoted, tail[len(own) + len(quoted) :])
+
+
+def last_failed(assistants: Iterable[Assistant]) -> dict[int, Wakeup]:
+    """The last failed wakeup of each, by the assistant's primary key."""
+    failed = Wakeup.objects.filter(assistant=OuterRef("pk"), outcome__in=FAILURES).order_by("-pk")
+    chosen = Assistant.objects.filter(pk__in=[each.pk for each in assistants])
+    pks = chosen.annotate(last=Subquery(failed.values("pk")[:1])).values_list("last", flat=True)
+    rows = Wakeup.objects.filter(pk__in=[pk for pk in pks if pk is not None])
+    return {row.assistant_id: row for row in rows.select_related("run").defer("run__report")}
 
 
 def apply(wakeup: Wakeup, verdict: Verdict, config: Config | None) -> str:
@@ -79,7 +125,7 @@ def _failed(wakeup: Wakeup, verdict: Verdict, config: Config) -> str:
     if not config.max_failures or failures < config.max_failures:
         return ""
     many = f"{failures} failures in a row" if failures > 1 else "it failed"
-    reason = f"{many}; the last: {verdict.reason}"[:500]
+    reason = f"{many}{_LAST}{verdict.reason}"[:500]
     return reason if Assistant.objects.disable(wakeup.assistant_id, reason) else ""
 
 

@@ -40,10 +40,16 @@ def closing(run: Run, *, followed: bool = False) -> list[str]:
         followed: the run's steps were shown while it went on, so that the reason of an end that
             we made ourselves has been read.
     """
-    lines = []
     told = followed and run.events.filter(kind="step", text=f"ending: {run.reason}").exists()
-    if run.outcome != Outcome.SUCCEEDED and not told:
-        lines.append(f"{spoken_outcome(run)}: {run.reason}" if run.reason else spoken_outcome(run))
+    if run.outcome == Outcome.SUCCEEDED or told:
+        return notes(run)
+    end = f"{spoken_outcome(run)}: {run.reason}" if run.reason else spoken_outcome(run)
+    return [end, *notes(run)]
+
+
+def notes(run: Run) -> list[str]:
+    """The same without how it ended, and why."""
+    lines = []
     if run.outcome == Outcome.FAILED and missed_network(run):
         lines.append(
             f"it seems to have needed the network, which {run.mode} mode does not give; "

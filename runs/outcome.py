@@ -52,6 +52,18 @@ HALTED = {
 }
 
 
+LAST_WORDS = "; its last words: "
+_WAITS, _LIMITED = "the agent waits for an answer", "the provider's rate limit"
+_FAILED = "the agent reported a failure"
+_UNSEEN = "the agent reported success, but the relay saw no completed model call"
+# what is said in the place of an agent that says nothing
+OWN_OF_AGENTS = frozenset({_WAITS, _LIMITED, _FAILED, _UNSEEN})
+
+
+def spoken(outcome: str) -> str:
+    return outcome.replace("_", " ")
+
+
 def decide(seen: Seen) -> tuple[Outcome, str]:
     """The outcome and one sentence. An exit status alone never means interrupted or cancelled."""
     if seen.halt is not None:
@@ -67,7 +79,7 @@ def decide(seen: Seen) -> tuple[Outcome, str]:
         told = "; the agent reported success all the same" if claims else ""
         return Outcome.BUDGET_EXHAUSTED, f"{seen.exhausted}{told}"
     if seen.result is None:
-        words = f"; its last words: {seen.last_words}" if seen.last_words else ""
+        words = f"{LAST_WORDS}{seen.last_words}" if seen.last_words else ""
         return Outcome.FAILED, f"{_without_record(seen.exit_code)}{words}"
     return _by_record(seen, seen.result)
 
@@ -78,19 +90,16 @@ def _without_record(exit_code: int) -> str:
 
 def _by_record(seen: Seen, result: Result) -> tuple[Outcome, str]:
     if result.needs_input:
-        return Outcome.NEEDS_INPUT, result.error or "the agent waits for an answer"
+        return Outcome.NEEDS_INPUT, result.error or _WAITS
     if result.rate_limited and not result.ok:
-        return Outcome.RATE_LIMITED, result.error or "the provider's rate limit"
+        return Outcome.RATE_LIMITED, result.error or _LIMITED
     if not result.ok:
-        return Outcome.FAILED, result.error or "the agent reported a failure"
+        return Outcome.FAILED, result.error or _FAILED
     if seen.exit_code != 0:
         return (
             Outcome.FAILED,
             f"the agent reported success, but its container exited with {seen.exit_code}",
         )
     if seen.checks_calls and not seen.calls_completed:
-        return (
-            Outcome.FAILED,
-            "the agent reported success, but the relay saw no completed model call",
-        )
+        return Outcome.FAILED, _UNSEEN
     return Outcome.SUCCEEDED, ""

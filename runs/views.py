@@ -18,7 +18,19 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_POST, require_safe
 
-from runs import again, asking, audit, figures, live, markdown, narration, preview, shown, telling
+from runs import (
+    again,
+    asking,
+    audit,
+    figures,
+    live,
+    markdown,
+    narration,
+    own_words,
+    preview,
+    shown,
+    telling,
+)
 from runs.models import Run
 from runs.pages import attempt, for_those_who_may, page, to_login
 from runs.plan import Plan, make_plan
@@ -48,12 +60,13 @@ def run(request: HttpRequest, uid: str) -> HttpResponse:
         "name": name,
         "wakeup": wakeup,
         "reach": telling.reach(found),
-        "closing": narration.closing(found) if found.state == Run.State.ENDED else [],
+        "closing": narration.notes(found) if found.state == Run.State.ENDED else [],
         "cost_kind": shown.cost_kinds([found])[found.pk] or "exact",
         "timeline": telling.timeline(found),
         "events": events,
         "first": events[0].sequence if events else 0,
         "last": events[-1].sequence if events else 0,
+        "words": own_words.of_run(found.outcome, found.reason),
         "stands": figures.stands(found),
         "is_last_part": before is None,
         "calls": telling.calls(found),

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
-from assistants import outbox
+from assistants import consequences, outbox
 from assistants.models import OutboxItem
 from runs import four_eyes, own_keys, pulse
 from runs.home import SAMPLE, sample_directory
@@ -146,11 +146,13 @@ def _waiting(request: HttpRequest) -> dict[str, Any]:
 
 def _show_assistant(request: HttpRequest) -> dict[str, Any]:
     assistant = first_run.sample()
+    last = assistant.wakeups.order_by("-pk").first() if assistant else None
     age_s = pulse.age_s("worker")
     return {
         "assistant": assistant,
         "directory": sample_directory(),
-        "wakeup": assistant.wakeups.order_by("-pk").first() if assistant else None,
+        "wakeup": last,
+        "words": consequences.words_of(last) if last else None,
         **(_waiting(request) if assistant else {}),
         "worker_is_up": age_s is not None and age_s <= WORKER_MAX_S,
         "agent": first_run.AGENT,

@@ -11,10 +11,11 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Substr
 from django.urls import reverse
 
-from assistants import awaiting, excerpts, listing
+from assistants import awaiting, consequences, excerpts, listing
 from assistants.models import Assistant, Delivery, OutboxItem, Schedule
-from runs import backup_age, clock, figures, host_states, pulse
+from runs import backup_age, clock, figures, host_states, own_words, pulse
 from runs.models import Run, RunEvent
+from runs.own_words import Words
 from runs.sight import seen_by
 from sanduk_site import spending
 
@@ -26,11 +27,11 @@ BARS = 14  # days of the small chart
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One thing that needs a look: what, why (hostile), since when, and where to go."""
+    """One thing that needs a look: what, why (hostile, or whose words), since when, and where."""
 
     kind: str
     head: str
-    why: str = ""
+    why: str | Words = ""
     since: dt.datetime | None = None
     url: str = ""
     action: str = "See"
@@ -169,16 +170,17 @@ def _of_deliveries(user: Any) -> list[Trouble]:
 
 def _of_assistants(user: Any) -> list[Trouble]:
     off = Assistant.objects.present().filter(seen_by(user), disabled_at__isnull=False)
-    off = off.order_by("-disabled_at")
+    rows = list(off.order_by("-disabled_at")[:10])
+    last = consequences.last_failed(rows) if rows else {}
     return [
         Trouble(
             "disabled",
             f"{each.name} is disabled.",
-            each.disabled_reason,
+            consequences.words_of_disabling(each.disabled_reason, last.get(each.pk)),
             each.disabled_at,
             reverse("assistant", args=[each.name]),
         )
-        for each in off[:10]
+        for each in rows
     ]
 
 
@@ -193,8 +195,8 @@ def _of_runs(user: Any) -> list[Trouble]:
         name = wakeup.assistant.name if wakeup else each.agent
         url = reverse("run", args=[each.uid])
         found.append(
-            Trouble("interrupted", f"A run of {name} was interrupted.", each.reason,
-                    each.ended_at, url)
+            Trouble("interrupted", f"A run of {name} was interrupted.",
+                    own_words.of_run(each.outcome, each.reason), each.ended_at, url)
         )  # fmt: skip
     return found
 

@@ -9,13 +9,24 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from assistants import arriving, briefing, briefs, excerpts, listing, mailbox, security, working
+from assistants import (
+    arriving,
+    briefing,
+    briefs,
+    consequences,
+    excerpts,
+    listing,
+    mailbox,
+    security,
+    working,
+)
 from assistants.config import restored
 from assistants.models import Assistant, OutboxItem, Wakeup
 from assistants.schedules import timing_of
 from assistants.ticking import wake_by_hand
 from assistants.views import sharing
 from runs import clock
+from runs.own_words import Words
 from runs.pages import attempt, for_those_who_may, page
 from runs.refusal import Refusal
 from runs.sight import seen_by
@@ -136,7 +147,8 @@ def _shown(
         "schedules": [listing.spoken(timing_of(each)) for each in assistant.schedules.all()],
         "fires": fires,
         "fires_trouble": fires_trouble,
-        "history": list(listing.history(assistant, HISTORY))[::-1],
+        "history": _history(assistant),
+        "why_disabled": _why_disabled(assistant),
         "inbox": assistant.inbox.waiting().select_related("author")[:MESSAGES],
         "told": assistant.inbox.exclude(consumed_at=None).order_by("-consumed_at")[:5],
         "items": _items(assistant),
@@ -167,6 +179,18 @@ def _fires(assistant: Assistant) -> tuple[list[Any], str]:
         return [slot for _, slot in listing.next_wakeups(assistant, FIRES, clock.now())], ""
     except Refusal as exc:
         return [], str(exc)
+
+
+def _history(assistant: Assistant) -> list[Any]:
+    rows: list[Any] = list(listing.history(assistant, HISTORY))[::-1]
+    for each in rows:
+        each.words = consequences.words_of(each)
+    return rows
+
+
+def _why_disabled(assistant: Assistant) -> Words:
+    last = consequences.last_failed([assistant]) if assistant.disabled_at is not None else {}
+    return consequences.words_of_disabling(assistant.disabled_reason, last.get(assistant.pk))
 
 
 def _items(assistant: Assistant) -> list[OutboxItem]:

@@ -13,7 +13,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from runs import clock, duration
+from runs import clock, duration, own_words
 from runs.visible import visible as made_visible
 
 register = template.Library()
@@ -84,6 +84,16 @@ def mark(kind: str, label: str = "") -> dict[str, str]:
     """The shape alone, with `label` for those who do not see it."""
     tone, shape = _TONES.get(kind, ("unsure", "unsure"))
     return {"tone": tone, "shape": shape, "label": label or kind.replace("_", " ")}
+
+
+@register.inclusion_tag("site/_why.html")
+def why(said: Any, run: Any = None) -> dict[str, Any]:
+    """A reason, with what is an agent's in it on the ground that agents' words have.
+
+    Args:
+        said: `own_words.Words`, or a text that is sanduk's but for what it repeats of `run`.
+    """
+    return {"words": said if isinstance(said, own_words.Words) else own_words.of_change(said, run)}
 
 
 @register.filter

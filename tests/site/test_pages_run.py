@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 import pytest
 from django.urls import reverse
 
+from assistants.wakeups import LOST
 from runs import clock, telling
 from runs.models import RelayCall, Run
-from tests.factories import make_run
+from tests.factories import make_assistant, make_run, make_wakeup
 from tests.site.pages import somebody
 
 pytestmark = pytest.mark.django_db
@@ -63,3 +65,59 @@ def test_asked_comes_before_claimed_also_where_both_are_the_same_moment():
     told = telling.timeline(run)
     assert [moment.word for moment in told] == ["asked", "claimed", "agent started"]
     assert all((moment.after_s or 0) >= 0 for moment in told)
+
+
+def agents_words(page: str) -> list[str]:
+    return re.findall(r'<q class="sk-said">(.*?)</q>', page)
+
+
+def test_why_a_run_was_interrupted_is_said_once_and_not_as_an_agents_words(client):
+    run = make_run(state="ended", outcome="interrupted", reason=LOST, ended_at=clock.now())
+    page = shown(client, run)
+    assert page.count(LOST) == 1
+    assert agents_words(page) == []
+    home = client.get(reverse("home")).content.decode()
+    assert home.count(LOST) == 1
+    assert agents_words(home) == []
+
+
+def test_what_the_agent_said_of_its_failure_is_an_agents_words(client):
+    reason = "the agent exited with 2 and no terminal record; its last words: segfault"
+    page = shown(client, make_run(state="ended", outcome="failed", reason=reason))
+    assert agents_words(page) == ["segfault"]
+    assert "no terminal record; its last words: <q" in page
+
+
+def test_what_the_relay_says_of_a_refused_call_is_not_an_agents_words(client):
+    run = make_run(state="ended")
+    RelayCall.objects.create(
+        run=run, sequence=1, method="POST", path="/v1", protocol="openai", started_at=clock.now(),
+        status=402, refusal="budget",
+    )  # fmt: skip
+    page = shown(client, run)
+    assert "budget" in page
+    assert agents_words(page) == []
+
+
+def test_of_a_wakeup_and_a_disabling_only_the_agents_part_is_an_agents_words(client):
+    run = make_run(state="ended", outcome="needs_input", reason="which one?")
+    assistant = make_assistant(
+        "scout", disabled_at=clock.now(),
+        disabled_reason="3 failures in a row; the last: needs input: which one?",
+    )  # fmt: skip
+    make_wakeup(
+        assistant, state="ended", outcome="failed", run=run, reason="needs input: which one?"
+    )
+    gate = "the gate said no (exit 1): nothing is new"
+    make_wakeup(assistant, state="ended", outcome="gate", reason=gate)
+    make_wakeup(assistant, state="ended", outcome="interrupted", reason=LOST)
+    page = client.get(reverse("assistant", args=["scout"])).content.decode()
+    assert sorted(agents_words(page)) == ["nothing is new", "which one?", "which one?"]
+    assert "the last: needs input: <q" in page
+    assert agents_words(client.get(reverse("home")).content.decode()) == ["which one?"]
+
+
+def test_of_an_unknown_last_failure_all_is_taken_for_an_agents_words(client):
+    make_assistant("scout", disabled_at=clock.now(), disabled_reason="it failed; the last: timed")
+    page = client.get(reverse("assistant", args=["scout"])).content.decode()
+    assert agents_words(page) == ["timed"]
