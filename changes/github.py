@@ -63,13 +63,14 @@ class Site:
     def scheme(self) -> str:
         return urlsplit(self.address).scheme
 
-    def proxy(self) -> Proxy | None:
-        """The proxy this host has to use for it. Raises HostRefusal."""
-        parts = urlsplit(self.address)
-        try:
-            return proxy_for(endpoint_of(parts.scheme, str(parts.hostname), parts.port), os.environ)
-        except InvalidProxy as exc:
-            raise HostRefusal(str(exc)) from None
+
+def proxy_to(url: str) -> Proxy | None:
+    """The proxy this host has to use for what is at a URL. Raises HostRefusal."""
+    parts = urlsplit(url)
+    try:
+        return proxy_for(endpoint_of(parts.scheme, str(parts.hostname), parts.port), os.environ)
+    except InvalidProxy as exc:
+        raise HostRefusal(str(exc)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ def ask(
     )
     name = where.host
     try:
-        status, data = asyncio.run(_asked(request, where.proxy()))
+        status, data = asyncio.run(_asked(request, proxy_to(where.api)))
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as exc:
         why = type(exc).__name__
         raise NotAsked(f"{name} could not be reached ({why}); try again later") from None

@@ -35,7 +35,7 @@ class Found(msgspec.Struct):
     full_name: Name
     default_branch: Name
     archived: bool = False
-    permissions: Permissions = msgspec.field(default_factory=Permissions)
+    permissions: Permissions | None = None  # not every kind of token is told
 
 
 class _End(msgspec.Struct):
@@ -94,7 +94,7 @@ class Talk:
             )
         if found.archived:
             raise Refusal(f"{self.where} is archived on {self.site.host}: nothing can be pushed")
-        if not found.permissions.push:
+        if found.permissions is not None and not found.permissions.push:
             raise Refusal(
                 f"{github.TOKEN} may not push to {self.where}: whoever it belongs to needs the "
                 "right to write there"
@@ -210,4 +210,3 @@ class _Object(msgspec.Struct):
 def _said(answer: Answer) -> str:
     words = answer.said()
     return f": {words}" if words else ""
-

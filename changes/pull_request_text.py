@@ -28,7 +28,8 @@ def title(change: Change) -> str:
     """One line: the first of the task."""
     first = next((line for line in change.task.splitlines() if line.strip()), "")
     text = defused(" ".join(first.split()), limit=TITLE_MAX).translate(_HTML).replace("`", "'")
-    return _without_secrets(text) or f"Change {change.uid}"
+    is_secret = any(each.kind != "unchecked" for each in secret_scan.scan(text))
+    return f"Change {change.uid}" if is_secret or not text else text
 
 
 def body(change: Change, attempt: Attempt, *, tests: str, trailers: str) -> str:

@@ -105,7 +105,7 @@ def _surroundings(site: Site, token: str) -> dict[str, str]:
     }
     if authorities := os.environ.get("SSL_CERT_FILE"):
         found["GIT_SSL_CAINFO"] = authorities
-    if (proxy := site.proxy()) is not None:
+    if (proxy := github.proxy_to(site.address)) is not None:
         found[f"{site.scheme}_proxy"] = os.environ[proxy.variable]
     return found
 

@@ -91,7 +91,7 @@ def test_a_secret_of_this_host_stays_here():
     assert "ghp_a1B2" not in text
     assert "| and go on" in text
     assert "| fine" in text
-    assert pull_request_text.title(change) != "use held-secret-77"
+    assert pull_request_text.title(change) == f"Change {change.uid}"
 
 
 def test_what_is_long_is_cut_and_that_is_said():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from changes import deciding
+from changes import deciding, gate
 from changes.models import Change, PullRequest
 from tests.changes.commanding import Terminal
 from tests.changes.rows import SOMEBODY, Project, state, yes
@@ -66,6 +66,17 @@ def test_one_without_a_draft_says_nothing_of_one(sanduk: Terminal, project: Proj
     change = project.change()
     told = sanduk("accept", change.uid, "--as", "branch", "--json").data
     assert (told["state"], told["pull_request"]) == ("accepted", None)
+
+
+def test_one_that_was_decided_without_a_draft_gets_none(
+    sanduk: Terminal, project: Project, github: GitHub
+):
+    change = project.change()
+    gate.accept(change.uid, SOMEBODY, yes())
+    told = sanduk("accept", change.uid, "--as", "draft-pr")
+    assert (told.code, state(change)) == (1, "accepted")
+    assert "its pull request is not made: it was decided without one before" in told.err
+    assert github.asked == []
 
 
 def test_what_github_refuses_is_told_and_the_same_command_goes_on(

@@ -151,6 +151,7 @@ NOT_GITHUB = {
     "a page": b"<html>hello</html>",
     "another kind": b"[]",
     "no names": b"{}",
+    "no right at all": b'{"full_name": "people/shop", "default_branch": "main", "permissions": {}}',
     "a number for a name": b'{"full_name": 7, "default_branch": "main"}',
     "a right that is a word": b'{"full_name": "people/shop", "default_branch": "main", '
     b'"permissions": {"push": "yes"}}',

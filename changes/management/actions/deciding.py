@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from changes import deciding, gate, landing, rules
+from changes import deciding, gate, landing, pull_requests, rules
 from changes.gate import Accepting
 from changes.management import as_data, telling
 from changes.management.acting import ChangeCommand, add_change, add_decision_flags, here
@@ -81,6 +81,9 @@ class Accept(ChangeCommand):
         )
         done = deciding.accept(change.uid, here(), words, self.say)
         trouble = deciding.proposed(done)
+        is_late = words.draft_pr and done.state == Change.State.ACCEPTED
+        if is_late and pull_requests.of(done) is None:
+            trouble = "it was decided without one before"
         if options["json"]:
             self.print_json({**as_data.change(done), "missing": missing(done)})
         elif done.state == Change.State.REVIEW:
