@@ -29,6 +29,8 @@ from runs.visible import visible
 
 _MB = 1 << 20
 _LIMITS, _OBJECT_LIMITS = Limits(), ObjectLimits()
+_TREE_MAX = 128 << 20  # bytes of all paths of one commit
+_TREE_S = 60.0
 _LIST_MAX = 64 << 20  # bytes of the paths that one commit changes
 _CHANGES_MAX = 1_000_000  # paths that all commits change
 _NAME_MAX = 255  # bytes of one name that a file system takes
@@ -143,7 +145,8 @@ class _Building:
                 before = made
         empty = len(commits) - len(kept)
         if not kept:
-            return Series((), "no commit of the agent changes anything: it lands as one commit")
+            note = "no commit of the agent changes what can land: it lands as one commit"
+            return Series((), note, tuple(refused.values()))
         if before != tree:
             kept.append(Kept(tree, ""))
         return Series(tuple(kept), _note(commits, empty), tuple(refused.values()))
@@ -153,6 +156,7 @@ class _Building:
         """What each commit puts where; None for what it takes away."""
         found, many, before = [], 0, self._base_tree
         for commit in commits:
+            _require_small(self._scratch, commit.tree)
             step = dict(_differing(self._scratch, before, commit.tree))
             many += len(step)
             if many > _CHANGES_MAX:
@@ -264,6 +268,12 @@ class _Building:
             self._scratch.git("pack-objects", "--stdout", "--quiet", stdin=listed, stdout=pack)
             pack.seek(0)
             self._store.git("index-pack", "--stdin", stdin=pack)
+
+
+def _require_small(scratch: Store, tree: str) -> None:
+    """A small tree may name itself over and over: a comparison would collect all of it first."""
+    words = ("ls-tree", "-r", "-t", "-z", "--name-only", "--full-tree", object_id(tree))
+    scratch.git(*words, limit_bytes=_TREE_MAX, timeout_s=_TREE_S)
 
 
 def _differing(scratch: Store, before: str, tree: str) -> Iterable[tuple[bytes, Put | None]]:
