@@ -267,3 +267,12 @@ def test_what_cannot_be_read_any_more_is_one_sentence(client, twice, monkeypatch
     assert "cannot be read: the object is gone" in page_of(client, twice)
     place = reverse("change-since-file", args=[twice.uid, 2, 1, 1])
     assert "cannot be read: the object is gone" in client.get(place).content.decode()
+
+
+def test_of_a_series_it_is_said_that_only_what_it_comes_to_is_compared(client, twice):
+    last = twice.attempt
+    based = {"base_commit": last.base_commit, "base_tree": last.base_tree, "tree": last.tree}
+    make_attempt(twice, commits=[{}, {}], **based)
+
+    assert "It comes as 2 commits" in page_of(client, twice, later=3)
+    assert "It comes as" not in page_of(client, twice)
