@@ -18,13 +18,13 @@ from changes.store import Store, object_id
 from runs.refusal import HostRefusal, Refusal
 from runs.visible import visible
 
-TIMEOUT_S = 300.0
+TIMEOUT_S = 900.0  # of a large change on a slow line
 TRY_S = 60.0
 _SETTINGS = {
     "http.followRedirects": "false",
     "http.sslVerify": "true",
     "http.lowSpeedLimit": "1",
-    "http.lowSpeedTime": "60",
+    "http.lowSpeedTime": "120",
     # what is there already is not sent again, though our store knows nothing of its branches
     "push.negotiate": "true",
     "push.recurseSubmodules": "no",

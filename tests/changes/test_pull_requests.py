@@ -141,6 +141,15 @@ def test_what_is_there_already_is_not_sent_again(project: Project, github: GitHu
     assert max(len(each.body) for each in github.pushes()) < 20_000
 
 
+def test_what_is_too_large_for_one_piece_is_pushed_in_many(project: Project, github: GitHub):
+    change = project.change({"data": os.urandom(3 << 20)})
+
+    propose(change)
+
+    check_done(change, github)
+    assert any(each.headers.get("transfer-encoding") == "chunked" for each in github.pushes())
+
+
 def test_a_commit_that_only_the_repository_has_is_pushed_whole(project: Project, github: GitHub):
     change = project.change({"new.py": "x = 1\n"})
     accept(change)

@@ -10,6 +10,7 @@ from changes.models import Change, PullRequest
 from tests.changes.commanding import Terminal
 from tests.changes.rows import SOMEBODY, Project, state, yes
 from tests.changes.stand_in import TOKEN, GitHub
+from tests.changes.test_pages_gate import decide, said
 from tests.site.pages import somebody
 
 pytestmark = pytest.mark.django_db
@@ -30,17 +31,6 @@ def ada(client):
 
 def look(client, change: Change) -> str:
     return client.get(reverse("change", args=[change.uid])).content.decode()
-
-
-def decide(client, change: Change, verdict: str, **fields):
-    form = {"verdict": verdict, "digest": change.attempt.digest, **fields}
-    answer = client.post(reverse("change-decide", args=[change.uid]), form, follow=True)
-    change.refresh_from_db()
-    return answer
-
-
-def said(answer) -> str:
-    return " ".join(str(message) for message in answer.context["messages"])
 
 
 def test_an_accepted_change_names_its_draft_everywhere(
