@@ -50,6 +50,14 @@ def items_for(user: Any) -> frozenset[int]:
     return frozenset(found)
 
 
+def has_approved(item: OutboxItem, user: Any) -> bool:
+    """Whether this person approved exactly this, for where it goes now."""
+    subject, given = outbox.subject_of(item), Decision.Verdict.APPROVE
+    theirs = Decision.objects.filter(subject=subject, actor=user, digest=item.sha256)
+    rows = list(theirs.filter(verdict=given)) if user.pk is not None else []
+    return bool(rows and places.counting(rows, places.digest_of_places(item)))
+
+
 def _counts_no_more(item: OutboxItem, user: Any) -> bool:
     """Whether where an item goes was changed since this person approved it."""
     theirs = Decision.objects.filter(

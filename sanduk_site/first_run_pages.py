@@ -151,9 +151,10 @@ def _show_assistant(request: HttpRequest) -> dict[str, Any]:
     return {
         "assistant": assistant,
         "directory": sample_directory(),
+        "four_eyes": four_eyes.is_on(),
         "wakeup": last,
         "words": consequences.words_of(last) if last else None,
-        **(_waiting(request) if assistant else {}),
+        **_waiting(request),
         "worker_is_up": age_s is not None and age_s <= WORKER_MAX_S,
         "agent": first_run.AGENT,
     }

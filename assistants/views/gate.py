@@ -10,7 +10,16 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_POST, require_safe
 
-from assistants import deciding, destinations, excerpts, outbox, places, showing_items, working
+from assistants import (
+    awaiting,
+    deciding,
+    destinations,
+    excerpts,
+    outbox,
+    places,
+    showing_items,
+    working,
+)
 from assistants.models import OutboxItem
 from assistants.outbox import Standing
 from assistants.sending_back import is_sent_back, send_back
@@ -151,6 +160,7 @@ def _gate(
         "excludes_author": outbox.excludes_author(found),
         "typed": typed or typed_before(request),
         "may_approve": outbox.may_approve(found, Person(user=request.user, via="web")),
+        "has_approved": awaiting.has_approved(found, request.user),
     }
     return page(
         request,

@@ -14,7 +14,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from assistants import excerpts, filtering, outbox
+from assistants import awaiting, excerpts, filtering, outbox
 from assistants.models import Assistant, OutboxItem
 from runs.models import Decision
 from runs.pages import attempt, for_those_who_may, page
@@ -121,7 +121,9 @@ def _list(
     part = Paginator(rows.prefetch_related("assistant__destinations"), PER_PAGE).get_page(
         given.get("page")
     )
+    mine = awaiting.items_for(request.user) if looked.show == "waiting" else frozenset()
     for item in part:
+        item.is_for_others = looked.show == "waiting" and item.pk not in mine
         item.title = excerpts.title(item.begins)
         item.goes_to = excerpts.destinations(item.assistant)
         item.word = f"{item.pk}:{item.sha256}"

@@ -116,8 +116,10 @@ def test_with_four_eyes_who_asked_sees_why_they_cannot_accept(client, project, a
     project.rule("exclude_author = true\n")
     change = project.change(requested_by=ada)
 
-    assert 'value="accept"' not in text_of(look(client, change))
-    assert "somebody else must accept it" in text_of(look(client, change))
+    page = text_of(look(client, change))
+    assert 'value="accept"' not in page
+    assert "It waits for somebody else:</strong> you asked for it." in page
+    assert "Accepting makes exactly this" not in page
     decide(client, change, "accept")
     assert change.state == "review"
 
@@ -128,7 +130,7 @@ def test_where_two_are_needed_the_first_yes_is_kept_and_said(client, project):
     assert "1 more person is needed" in said(decide(client, change, "accept"))
     assert change.state == "review"
     page = text_of(look(client, change))
-    assert "You accepted it; 1 of 2 did." in page
+    assert "It waits for somebody else:</strong> you accepted it; 1 of 2 did." in page
     assert 'value="accept"' not in page
 
     client.force_login(somebody("ben", "approver"))

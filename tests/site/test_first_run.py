@@ -119,6 +119,17 @@ def test_one_person_is_not_asked_for_a_second_and_a_team_may_do_it_later(client,
     assert "/first-run/second" in end
 
 
+def test_before_the_sample_is_made_it_is_said_who_will_decide(client, root):
+    assert "waits in the outbox for you." in client.get("/first-run/assistant").content.decode()
+    client.post("/first-run/team", {"team": "team"})
+    page = client.get("/first-run/assistant").content.decode()
+    assert "waits in the outbox for you" not in page
+    assert "waits in the outbox, for somebody else" in page
+    assert "Invite a second person" in page
+    client.post("/first-run/second", {"name": "bea"})
+    assert "<strong>bea</strong>" in client.get("/first-run/assistant").content.decode()
+
+
 def test_what_the_sample_says_in_a_team_waits_for_the_second_person(client, root, takes_any_plan):
     client.post("/first-run/team", {"team": "team"})
     client.post("/first-run/second", {"name": "bea"})

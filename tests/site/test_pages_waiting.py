@@ -73,3 +73,45 @@ def test_what_has_expired_waits_for_nobody(client):
     make_item(make_assistant("daily"), "# Late", expires_at=clock.now())
     page, count = seen_by(client, somebody("ben", "approver"))
     assert (count, "somebody else" in page) == (0, False)
+
+
+def gate_and_list(client, item) -> tuple[str, str]:
+    page = client.get(reverse("outbox-item", args=[item.pk])).content.decode()
+    return page, client.get(reverse("outbox")).content.decode()
+
+
+@pytest.mark.parametrize("why", ["no right", "asked for it", "approved it"])
+def test_list_home_and_gate_say_alike_that_it_waits_for_somebody_else(client, why):
+    role = "viewer" if why == "no right" else "approver"
+    ann = somebody("ann", role)
+    item = make_item(make_assistant("daily"), "# Letter", approvals=2)
+    if why == "asked for it":
+        audit.record(asked.ACTION, asked.subject_of(item.wakeup), actor=ann)
+        four_eyes.choose(True)
+    if why == "approved it":
+        person = Person(user=ann, via="web")
+        outbox.decide(item.pk, Decision.Verdict.APPROVE, person, expect=item.sha256)
+    home, count = seen_by(client, ann)
+    page, listed = gate_and_list(client, item)
+    assert count == 0
+    assert "waits for somebody else</span>" in home
+    assert "waits for somebody else</span>" in listed
+    assert "It waits for somebody else:</strong>" in page
+    assert "Approving" not in page
+    assert 'value="approve"' not in page
+
+    client.force_login(somebody("ben", "approver"))
+    page, listed = gate_and_list(client, item)
+    assert "somebody else" not in page + listed
+    assert "Approving lets exactly this leave." in page
+
+
+def test_the_reason_that_a_possible_secret_needs_is_named_for_what_is_offered(client):
+    ann = somebody("ann", "approver")
+    finding = {"kind": "held", "name": "X", "spelling": "plain", "line": 1, "times": 1}
+    item = make_item(make_assistant("daily"), "# Letter", secrets_found=[finding])
+    client.force_login(ann)
+    assert "Reason: needed to approve, reject or send back" in gate_and_list(client, item)[0]
+    audit.record(asked.ACTION, asked.subject_of(item.wakeup), actor=ann)
+    four_eyes.choose(True)
+    assert "Reason: needed to reject or send back" in gate_and_list(client, item)[0]
