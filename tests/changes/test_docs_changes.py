@@ -25,3 +25,9 @@ def test_every_command_of_the_page_is_one():
     for words in re.findall(r"sanduk ((?:change|skills) [a-z]+)", PAGE):
         command, action = meant(words.split())
         assert command == "skills" or action in ACTIONS, words
+
+
+def test_it_says_what_codex_cannot_do_in_the_box():
+    """tests/engine/test_change_session_agents.py shows that it is so."""
+    said = " ".join(PAGE.split())
+    assert "in a container without privileges: what codex runs unasked fails there." in said

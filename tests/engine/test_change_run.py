@@ -17,7 +17,8 @@ def changing(docker: Installation) -> Changing:
     return Changing(docker)
 
 
-def test_what_an_agent_writes_comes_to_the_gate_and_lands_when_accepted(changing):
+def test_what_an_agent_writes_comes_to_the_gate_and_lands_when_accepted(installation: Installation):
+    changing = Changing(installation)
     account = '{"summary": "said hello", "files_changed": ["new.txt", "REPORT.md"]}'
     script = (
         "echo hello > new.txt; echo a report > REPORT.md; mkdir -p .sanduk/artifacts; "
@@ -26,6 +27,7 @@ def test_what_an_agent_writes_comes_to_the_gate_and_lands_when_accepted(changing
     made = changing.make(script)
 
     assert (made["state"], made["files"], made["attempt"]) == ("review", 2, 1), made
+    assert changing.made.row["engine"] == installation.engine
     assert made["results"]["summary"] == "said hello"
     assert [each["name"] for each in changing.rows("changes_artifact")] == ["a.log"]
     assert changing.host() == changing.before

@@ -127,6 +127,19 @@ def test_it_asks_first_where_the_person_wants_that_and_ctrl_c_is_its_own(
     changing.made.nothing_left()
 
 
+def test_codex_can_make_no_sandbox_of_its_own_so_what_it_runs_unasked_fails(changing: Changing):
+    with before(changing, "codex", "--no-skip-permissions") as person:
+        person.reads_until(lambda: "bwrap" in person.seen and "Exited" in person.seen)
+        person.reads(3)
+        assert not is_seeded(changing)
+        code = person.leaves(LEAVING["codex"])
+
+    assert code == 0, person.seen[-3000:]
+    assert "No permissions to create a new namespace" in person.seen
+    assert changing.row["state"] == "unchanged"
+    changing.made.nothing_left()
+
+
 def test_a_terminal_that_goes_away_ends_the_box_and_loses_nothing(changing: Changing):
     with before(changing, "claude") as person:
         person.reads_until(lambda: is_seeded(changing))
