@@ -152,10 +152,14 @@ def test_what_was_refused_can_be_tried_again_from_the_page(
     assert "Its draft pull request is not made" in said(answer)
     page = look(client, change)
     assert "is not made; the branch is pushed" in page
+    assert (
+        page.count('class="sk-decide') == 1
+    )  # it sticks to the bottom: two would cover each other
     assert "<script>alert(1)" not in page
     assert decide(client, change, "propose").status_code == 409
     client.force_login(somebody("vera", "viewer"))
     assert 'value="propose"' not in look(client, change)
+    assert "its draft pull request not made yet" in look(client, change)
     assert decide(client, change, "propose").status_code == 403
     client.force_login(ada)
     github.answers.clear()
