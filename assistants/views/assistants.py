@@ -15,6 +15,7 @@ from assistants import (
     briefs,
     consequences,
     excerpts,
+    in_words,
     listing,
     mailbox,
     security,
@@ -144,7 +145,10 @@ def _shown(
         "assistant": assistant,
         "state": listing.state(assistant, now),
         "next": listing.next_at(assistant),
-        "schedules": [listing.spoken(timing_of(each)) for each in assistant.schedules.all()],
+        "schedules": [
+            (in_words.schedule(timing), listing.spoken(timing))
+            for timing in map(timing_of, assistant.schedules.all())
+        ],
         "fires": fires,
         "fires_trouble": fires_trouble,
         "history": _history(assistant),
@@ -153,8 +157,8 @@ def _shown(
         "told": assistant.inbox.exclude(consumed_at=None).order_by("-consumed_at")[:5],
         "items": _items(assistant),
         "snapshots": assistant.snapshots.order_by("-pk")[:SNAPSHOTS],
-        "security": [pair for pair in settings if pair[0] in _SECURITY],
-        "settings": [pair for pair in settings if pair[0] not in _SECURITY],
+        "security": in_words.settings(pair for pair in settings if pair[0] in _SECURITY),
+        "settings": in_words.settings(pair for pair in settings if pair[0] not in _SECURITY),
         "told_on_web": security.told(assistant),
         "may_secure": security.may_change(request.user, assistant),
         "brief": _brief(assistant),
