@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from assistants import outbox, places
+from django.db.models import Exists, OuterRef
+
+from assistants import memory, outbox, places
 from assistants.models import MemorySnapshot, OutboxItem
 from runs import clock, four_eyes
 from runs.models import Decision
@@ -21,19 +23,25 @@ def open_items(user: Any) -> Any:
 
 
 def open_memories(user: Any) -> Any:
-    """Snapshots that wait for review, which this person may see."""
+    """Snapshots that wait for review, which this person may see; the oldest first."""
     held = MemorySnapshot.objects.filter(review=MemorySnapshot.Review.WAITING)
-    return held.filter(seen_by(user, "assistant"))
+    ruled = OutboxItem.objects.filter(assistant=OuterRef("assistant"), exclude_author=True)
+    found = held.filter(seen_by(user, "assistant")).select_related("assistant")
+    return found.annotate(is_ruled=Exists(ruled)).order_by("taken_at", "pk")
 
 
-def items_for(user: Any) -> frozenset[int]:
-    """Those of them whose approval by this person would count, and was not given yet."""
+def items_for(user: Any, *, is_strict: bool | None = None) -> frozenset[int]:
+    """Those of them whose approval by this person would count, and was not given yet.
+
+    Args:
+        is_strict: whether four eyes are on; None: look.
+    """
     if not user.has_perm("assistants.decide_outboxitem"):
         return frozenset()
     person = Person(user=user, via="web")
     given = Decision.objects.filter(actor=user, subject__startswith="outbox:")
     decided = set(given.values_list("subject", "digest"))
-    is_strict = four_eyes.is_on()
+    strict = four_eyes.is_on() if is_strict is None else is_strict
     rows = (
         open_items(user)
         .select_related("wakeup", "assistant")
@@ -44,7 +52,7 @@ def items_for(user: Any) -> frozenset[int]:
     for item in rows[:LOOKED_AT]:
         if (outbox.subject_of(item), item.sha256) in decided and not _counts_no_more(item, user):
             continue
-        if (is_strict or item.exclude_author) and not outbox.may_approve(item, person):
+        if (strict or item.exclude_author) and not outbox.may_approve(item, person):
             continue
         found.append(item.pk)
     return frozenset(found)
@@ -66,9 +74,27 @@ def _counts_no_more(item: OutboxItem, user: Any) -> bool:
     return not places.counting(theirs, places.digest_of_places(item))
 
 
+def memories_for(user: Any, *, is_strict: bool | None = None, found: Any = None) -> frozenset[int]:
+    """Those of the memories that wait which this person may accept.
+
+    Args:
+        is_strict: whether four eyes are on; None: look.
+        found: rows of `open_memories`; None: all.
+    """
+    if not user.has_perm("assistants.review_memory"):
+        return frozenset()
+    strict = four_eyes.is_on() if is_strict is None else is_strict
+    person = Person(user=user, via="web")
+    return frozenset(
+        each.pk
+        for each in (open_memories(user)[:LOOKED_AT] if found is None else found)
+        if not (strict or each.is_ruled or each.assistant.config.get("exclude_author"))
+        or memory.may_accept(each, person)
+    )
+
+
 def count_for(user: Any) -> int:
     """How many things wait for a decision that this person may take."""
-    memories = 0
-    if user.has_perm("assistants.review_memory"):
-        memories = open_memories(user).count()
-    return len(items_for(user)) + memories
+    is_strict = four_eyes.is_on()
+    items = items_for(user, is_strict=is_strict)
+    return len(items) + len(memories_for(user, is_strict=is_strict))

@@ -10,12 +10,12 @@ from typing import Any
 
 from django.db import transaction
 
-from assistants import asked, belonging, memory, places
+from assistants import authors, belonging, memory, places
 from assistants.config import Config
-from assistants.models import Delivery, Destination, InboxMessage, OutboxItem, Wakeup
+from assistants.models import Delivery, Destination, OutboxItem, Wakeup
 from runs import audit, clock, four_eyes, secret_scan
 from runs.approval import ApprovalPolicy
-from runs.models import AuditEvent, Decision, TerminalAccount
+from runs.models import Decision
 from runs.refusal import Refusal
 from runs.verdicts import POLICY, Person, approvers, check_expected, write_down
 
@@ -157,17 +157,7 @@ def digest_of(body: str) -> str:
 
 def authors_of(item: OutboxItem) -> frozenset[int]:
     """The site users who asked for this wakeup, or fed it a message."""
-    wakeup = item.wakeup
-    if wakeup is None:
-        return frozenset()
-    fed = InboxMessage.objects.filter(given_to=wakeup).values_list("author", "account")
-    users = {author for author, _ in fed if author is not None}
-    accounts = {account for _, account in fed} | {wakeup.asked_by}
-    mapped = TerminalAccount.objects.filter(account__in=accounts - {""})
-    slots = [asked.subject_of(each) for each in asked.attempts(wakeup)]
-    events = AuditEvent.objects.filter(action=asked.ACTION, subject__in=slots, actor__isnull=False)
-    people = {*mapped.values_list("user", flat=True), *events.values_list("actor", flat=True)}
-    return frozenset(users | people)
+    return authors.of_wakeup(item.wakeup)
 
 
 def excludes_author(item: OutboxItem) -> bool:
@@ -224,17 +214,8 @@ def _check_may_approve(item: OutboxItem, person: Person, reason: str) -> None:
             f"item {item.pk} may hold a secret (sanduk outbox show {item.pk}); letting it pass "
             "needs a --reason"
         )
-    policy = _policy_of(item)
-    if policy.may_decide(user_id=person.user_id, authors=authors_of(item)):
-        return
-    if person.user is None:
-        people = "1 person" if item.approvals == 1 else f"{item.approvals} people"
-        besides = " other than who asked for it or fed it" if excludes_author(item) else ""
-        raise Refusal(
-            f"item {item.pk} is for {people}{besides} to approve, and the account "
-            f"{person.account} is mapped to no site user: sanduk user map {person.account} USER"
-        )
-    raise Refusal(f"{person.name} asked for item {item.pk} or fed it, and cannot approve it")
+    what = f"item {item.pk}"
+    authors.require_other(_policy_of(item), person, authors_of(item), what=what, verb="approve")
 
 
 def _policy_of(item: OutboxItem) -> ApprovalPolicy:

@@ -17,7 +17,7 @@ from sanduk_site import waiting as all_waiting
 def home(request: HttpRequest) -> HttpResponse:
     """What this person may see of everything that goes on."""
     user = request.user
-    context: dict[str, Any] = {}
+    context: dict[str, Any] = {"items": [], "memories": [], "changes": []}
     if user.has_perm("assistants.view_outboxitem"):
         context |= {
             **overview.waiting(user),
@@ -27,6 +27,7 @@ def home(request: HttpRequest) -> HttpResponse:
         context |= all_waiting.changes_for(user)
         context["waiting_count"] = context.get("waiting_count", 0) + context["changes_mine"]
         context["for_others"] = context.get("for_others", 0) + context["changes_others"]
+    context |= overview.oldest_first(context)
     if user.has_perm("runs.view_run"):
         context |= {
             "running": overview.running(user),

@@ -12,8 +12,9 @@ from django.db.models.functions import Substr
 from django.urls import reverse
 
 from assistants import awaiting, consequences, excerpts, listing
+from assistants.memory import marking
 from assistants.models import Assistant, Delivery, OutboxItem, Schedule
-from runs import backup_age, clock, figures, host_states, own_words, pulse
+from runs import backup_age, clock, figures, four_eyes, host_states, own_words, pulse
 from runs.models import Run, RunEvent
 from runs.own_words import Words
 from runs.sight import seen_by
@@ -39,16 +40,19 @@ class Trouble:
 
 def waiting(user: Any) -> dict[str, Any]:
     """What waits for a decision, how much of it for this person, and how much for others."""
-    mine = awaiting.items_for(user)
-    items, memories = items_waiting(user, mine), memories_waiting(user)
+    is_strict = four_eyes.is_on()
+    mine = awaiting.items_for(user, is_strict=is_strict)
+    items, memories = items_waiting(user, mine), list(awaiting.open_memories(user)[:SHOWN])
+    found = memories if len(memories) < SHOWN else None
+    to_review = awaiting.memories_for(user, is_strict=is_strict, found=found)
+    mark_memories(memories, to_review)
     many_items = len(items) if len(items) < SHOWN else awaiting.open_items(user).count()
     many_memories = len(memories) if len(memories) < SHOWN else awaiting.open_memories(user).count()
-    reviews = user.has_perm("assistants.review_memory")
     return {
         "items": items,
         "memories": memories,
-        "waiting_count": len(mine) + many_memories * reviews,
-        "for_others": max(many_items - len(mine), 0) + many_memories * (not reviews),
+        "waiting_count": len(mine) + len(to_review),
+        "for_others": max(many_items - len(mine), 0) + max(many_memories - len(to_review), 0),
     }
 
 
@@ -65,12 +69,24 @@ def items_waiting(user: Any, mine: frozenset[int]) -> list[OutboxItem]:
     return rows
 
 
-def memories_waiting(user: Any) -> list[Any]:
-    found = awaiting.open_memories(user)
-    rows: list[Any] = list(found.select_related("assistant").order_by("taken_at", "pk")[:SHOWN])
+def mark_memories(rows: list[Any], mine: frozenset[int]) -> None:
+    """Say in each memory what to look at first, and whether it waits for this person."""
+    marked = marking.marked(rows)
     for snapshot in rows:
+        snapshot.is_mine = snapshot.pk in mine
+        snapshot.marks = marked[snapshot.pk]
         snapshot.is_old = clock.now() - snapshot.taken_at > OLD
-    return rows
+
+
+def oldest_first(context: dict[str, Any]) -> dict[str, Any]:
+    """What waits, of every kind in one list by its age, and how much of it the list leaves out."""
+    queue = [
+        *({"kind": "item", "row": each, "since": each.created_at} for each in context["items"]),
+        *({"kind": "memory", "row": each, "since": each.taken_at} for each in context["memories"]),
+        *({"kind": "change", "row": each, "since": each.state_at} for each in context["changes"]),
+    ]
+    queue.sort(key=lambda each: each["since"])
+    return {"queue": queue[:SHOWN], "is_cut": len(queue) > SHOWN}
 
 
 def running(user: Any) -> list[Run]:
@@ -119,18 +135,18 @@ def troubles(user: Any) -> list[Trouble]:
 
 def _of_the_worker() -> list[Trouble]:
     age_s = pulse.age_s("worker")
-    queued = Run.objects.filter(state=Run.State.QUEUED).count()
     url = reverse("system")
+    if age_s is not None and not host_states.is_worker_away():
+        return []
+    queued = Run.objects.filter(state=Run.State.QUEUED).count()
     if age_s is None:
         if not queued and not Assistant.objects.awake().exists():
             return []
         head = "No worker has ever run here: nobody is woken, and no queued run starts."
         return [Trouble("interrupted", head, url=url)]
-    if host_states.is_worker_away():
-        tail = f", and {queued} run(s) wait in the queue" if queued else ""
-        head = f"The worker does not work: nobody is woken{tail}."
-        return [Trouble("failed", head, since=pulse.seen_at("worker"), url=url)]
-    return []
+    tail = f", and {queued} run(s) wait in the queue" if queued else ""
+    head = f"The worker does not work: nobody is woken{tail}."
+    return [Trouble("failed", head, since=pulse.seen_at("worker"), url=url)]
 
 
 def _of_the_disk() -> list[Trouble]:

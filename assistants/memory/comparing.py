@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from assistants.memory.capture import Captured
 from assistants.memory.differences import Difference, compare
 from assistants.memory.snapshots import store_of
@@ -16,6 +18,18 @@ def earlier(snapshot: MemorySnapshot) -> MemorySnapshot | None:
         if same is not None:
             return same
     return rows.order_by("-pk").first()
+
+
+def earlier_among(
+    snapshot: MemorySnapshot, rows: Iterable[MemorySnapshot]
+) -> MemorySnapshot | None:
+    """`earlier`, when all rows of its assistant were read already."""
+    before = [each for each in rows if each.pk < snapshot.pk]
+    if snapshot.moment == MemorySnapshot.Moment.AFTER and snapshot.wakeup_id:
+        for each in before:
+            if (each.wakeup_id, each.moment) == (snapshot.wakeup_id, MemorySnapshot.Moment.BEFORE):
+                return each
+    return max(before, key=lambda each: each.pk, default=None)
 
 
 def compared(

@@ -9,13 +9,14 @@ from django.db import transaction
 
 from assistants import belonging
 from assistants.memory import trust
+from assistants.memory.authorship import require_other
 from assistants.memory.scanning import findings
 from assistants.memory.snapshots import Memory, locked, put_by_hand, refuse_while_running
 from assistants.models import Assistant, MemorySnapshot, Wakeup
 from runs import audit
 from runs.models import Decision
 from runs.refusal import Refusal
-from runs.verdicts import check_reason
+from runs.verdicts import Person, check_reason
 
 _Review = MemorySnapshot.Review
 
@@ -27,26 +28,70 @@ def accept(
     actor: Any = None,
     via: str = "terminal",
     reason: str = "",
+    behind: int | None = None,
 ) -> MemorySnapshot:
     """Trust a memory: the next wakeup of a reviewed assistant starts from it.
 
     Args:
         actor: the site user who decides; None for the OS account of this process.
         via: "web" or "terminal".
+        behind: the newer memory behind which this may go back, by number.
 
-    Raises Refusal when it does not wait for review, or a secret may be in it and no reason says
-    why it is trusted nevertheless.
+    Raises Refusal when it does not wait for review, they asked for it or fed it where that counts,
+    a secret may be in it and no reason says why it is trusted nevertheless, or it would go back
+    behind a newer one that `behind` does not name.
     """
     belonging.require(actor, assistant, "see")  # before anything of it is told
+    _check_waits(snapshot)
+    require_other(snapshot, _person(actor), verb="accept")
     if not reason.strip():
         _check_plain(snapshot)
     with locked(assistant):
+        newer = trust.newer_in_force(snapshot)
+        if newer is not None and newer.pk != behind:
+            raise Refusal(f"{goes_back(newer)}; to do it nevertheless, say so outright: --back")
         return _decide(snapshot, _Review.ACCEPTED, actor=actor, via=via, reason=reason)
 
 
-def _check_plain(snapshot: MemorySnapshot) -> None:
+def goes_back(newer: MemorySnapshot) -> str:
+    """What accepting a memory would do that was taken before the one in force."""
+    by = f"accepted by {newer.reviewed_by or 'somebody'}" if newer.reviewed_at else "taken"
+    at = newer.reviewed_at or newer.taken_at
+    return f"this goes back behind memory {newer.pk}, {by} at {at:%Y-%m-%d %H:%M} UTC"
+
+
+def restore(
+    assistant: Assistant, snapshot: MemorySnapshot, *, actor: Any = None
+) -> tuple[MemorySnapshot, MemorySnapshot | None, Path | None]:
+    """Make the workspace hold a snapshot again.
+
+    Returns:
+        The row of the restored memory; the one that holds what was there before; and where the
+        old workspace stayed, if it held what no snapshot does.
+
+    Raises Refusal while a wakeup or a run works there, when they asked for it or fed it where that
+    counts, or when it cannot be restored.
+    """
+    belonging.require(actor, assistant, "see")
+    require_other(snapshot, _person(actor), verb="restore")
+    with locked(assistant) as memory:
+        refuse_while_running(memory)
+        done = put_by_hand(memory, snapshot)
+        audit.record("memory.restore", f"memory:{snapshot.pk}", actor=actor, digest=snapshot.digest)
+        return done
+
+
+def _person(actor: Any) -> Person:
+    return Person(user=actor, account="" if actor else audit.account())
+
+
+def _check_waits(snapshot: MemorySnapshot) -> None:
+    snapshot.refresh_from_db(fields=["review", "reviewed_at", "reviewed_by"])
     if snapshot.review != _Review.WAITING:
-        return
+        raise Refusal(_why_not(snapshot))
+
+
+def _check_plain(snapshot: MemorySnapshot) -> None:
     if found := findings(snapshot):
         raise Refusal(
             f"memory {snapshot.pk} may hold a secret ({found[0].line}); accepting it needs a "

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from django.conf import settings
+from django.core.cache import cache
 
 from assistants.memory.comparing import compared, earlier
 from assistants.memory.differences import Difference
@@ -17,6 +21,8 @@ from runs.secret_scan import SCAN_MAX, Finding
 from runs.visible import visible, visible_name
 
 ALL_BYTES = 4 * SCAN_MAX  # of all contents of one difference
+LIST_BYTES = 256 * 1024  # of them for a mark in a list
+KEPT_S = 24 * 3600
 TOLD_MAX = 20
 
 
@@ -36,10 +42,44 @@ def findings(snapshot: MemorySnapshot) -> list[Found]:
 
     Like the gate's, it is of what is new: the page shows the same difference.
     """
-    held, problems = secret_scan.held_secrets()
+    return _findings(snapshot, earlier(snapshot), *secret_scan.held_secrets(), ALL_BYTES)
+
+
+def marks(
+    snapshot: MemorySnapshot,
+    before: MemorySnapshot | None,
+    held: dict[str, str],
+    problems: list[Finding],
+) -> frozenset[str]:
+    """For a list: "secret" and "unknown" where `findings` has such, kept for a while.
+
+    Only so much is looked at as a list can wait for; what is beyond is unknown.
+
+    Args:
+        before: what it is a change of.
+        held, problems: of `secret_scan.held_secrets`.
+    """
+    place = (settings.SANDUK_HOME, snapshot.pk, snapshot.digest, before.digest if before else "")
+    told = "\0".join(map(str, (*place, *sorted(held.items()))))
+    name = f"memory-marks-{hashlib.sha256(told.encode('utf-8', 'replace')).hexdigest()}"
+    kept: frozenset[str] | None = cache.get(name)
+    if kept is None:
+        found = _findings(snapshot, before, held, problems, LIST_BYTES)
+        kept = frozenset("unknown" if each.is_unchecked else "secret" for each in found)
+        cache.set(name, kept, KEPT_S)
+    return kept
+
+
+def _findings(
+    snapshot: MemorySnapshot,
+    before: MemorySnapshot | None,
+    held: dict[str, str],
+    problems: list[Finding],
+    most: int,
+) -> list[Found]:
     try:
-        found = compared(snapshot.assistant, earlier(snapshot), snapshot)
-        told = [*map(_found, problems), *_of_all(found, store_of(snapshot.assistant), held)]
+        found = compared(snapshot.assistant, before, snapshot)
+        told = [*map(_found, problems), *_of_all(found, store_of(snapshot.assistant), held, most)]
     except (Damaged, OSError) as exc:
         told = [Found(f"the snapshot cannot be read: {exc}", is_unchecked=True)]
     hiding = Hiding(held.values())
@@ -53,30 +93,36 @@ def _found(finding: Finding, where: str = "") -> Found:
     return Found(told, finding.kind == "unchecked")
 
 
-def _of_all(found: Iterable[Difference], store: Store, held: dict[str, str]) -> Iterator[Found]:
+def _of_all(
+    found: Iterable[Difference], store: Store, held: dict[str, str], most: int
+) -> Iterator[Found]:
     new = [each.new for each in found if each.new is not None]
     names = "\n".join(each.name for each in new).encode("utf-8", "surrogateescape")
     targets = b"\n".join(each.target for each in new if each.kind == "link")
     for what, data in (("the names of its files", names), ("where its links lead", targets)):
         yield from (_found(each, what) for each in secret_scan.scan_for(data, held))
-    left = ALL_BYTES
+    left = most
     for entry in new:
         if entry.kind != "file":
             continue
         if left <= 0:
-            yield Found(f"what follows the first {ALL_BYTES // 2**20} MB", is_unchecked=True)
+            yield Found(f"what follows the first {most / 2**20:g} MB", is_unchecked=True)
             return
-        data = _begin(store, entry)
+        limit = min(left, SCAN_MAX)
+        data = _begin(store, entry, limit)
         left -= len(data)
         name = visible_name(entry.name, limit=300)
+        if limit < len(data) and limit < SCAN_MAX:
+            yield Found(f"{name}: what follows its beginning", is_unchecked=True)
+            data = data[:limit]
         yield from (_found(each, name) for each in secret_scan.scan_for(data, held))
 
 
-def _begin(store: Store, entry: Entry) -> bytes:
-    """So much of a content that the scan itself says that it was cut."""
+def _begin(store: Store, entry: Entry, most: int) -> bytes:
+    """More than `most` of a content where it has more, so that the scan itself says that."""
     data = b""
     for piece in store.content(entry.sha256):
         data += piece
-        if len(data) > SCAN_MAX:
+        if len(data) > most:
             break
     return data

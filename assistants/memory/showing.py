@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from assistants.memory import trust
 from assistants.memory.differences import Difference
 from assistants.memory.manifest import Entry
 from assistants.models import MemorySnapshot
@@ -19,7 +20,13 @@ def size(count: int) -> str:
     return f"{count / 1000:,.0f} kB" if count < 10**7 else f"{count / 10**6:,.0f} MB"
 
 
-def cells(snapshot: MemorySnapshot) -> tuple[str, ...]:
+def cells(snapshot: MemorySnapshot, in_force: MemorySnapshot | None = None) -> tuple[str, ...]:
+    """A row of a table.
+
+    Args:
+        in_force: the memory in force, beside which an older one may be superseded.
+    """
+    superseded = ", superseded" if trust.is_superseded(snapshot, in_force) else ""
     return (
         str(snapshot.pk),
         f"{snapshot.taken_at:%Y-%m-%d %H:%M:%S}",
@@ -28,7 +35,7 @@ def cells(snapshot: MemorySnapshot) -> tuple[str, ...]:
         f"{snapshot.files:,}",
         size(snapshot.size_bytes),
         str(len(snapshot.left_out) or "-"),
-        snapshot.review.replace("_", " "),
+        snapshot.review.replace("_", " ") + superseded,
         snapshot.digest[:12],
     )
 

@@ -12,20 +12,18 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from assistants import belonging
 from assistants.config import Config, restored
 from assistants.memory import restoring, retention, trust
 from assistants.memory.capture import MB, Captured, capture
 from assistants.memory.manifest import Damaged
 from assistants.memory.store import Store
 from assistants.models import Assistant, MemorySnapshot, Wakeup
-from runs import audit, clock
+from runs import clock
 from runs.host_fault import refusal_of
 from runs.models import Run
 from runs.overlap import refuse_overlap
@@ -227,29 +225,10 @@ def after_wakeup(assistant: Assistant, wakeup: Wakeup) -> MemorySnapshot:
         return taken
 
 
-def restore(
-    assistant: Assistant, snapshot: MemorySnapshot, *, actor: Any = None
-) -> tuple[MemorySnapshot, MemorySnapshot | None, Path | None]:
-    """Make the workspace hold a snapshot again.
-
-    Returns:
-        The row of the restored memory; the one that holds what was there before; and where the
-        old workspace stayed, if it held what no snapshot does.
-
-    Raises Refusal while a wakeup or a run works there, or when it cannot be restored.
-    """
-    belonging.require(actor, assistant, "see")
-    with locked(assistant) as memory:
-        refuse_while_running(memory)
-        done = put_by_hand(memory, snapshot)
-        audit.record("memory.restore", f"memory:{snapshot.pk}", actor=actor, digest=snapshot.digest)
-        return done
-
-
 def put_by_hand(
     memory: Memory, snapshot: MemorySnapshot
 ) -> tuple[MemorySnapshot, MemorySnapshot | None, Path | None]:
-    """`restore` for who holds the memory already."""
+    """Make the workspace hold a snapshot again; `review.restore` says what is returned."""
     now, undo = memory.observe()
     if undo is None:
         undo = memory.record(now, _Moment.BY_HAND)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 
 from assistants.models import Assistant, MemorySnapshot
 
 _Moment, _Review = MemorySnapshot.Moment, MemorySnapshot.Review
+_TRUSTED = (_Review.NOT_ASKED, _Review.ACCEPTED)
 
 
 def newest(assistant: Assistant) -> MemorySnapshot | None:
@@ -20,7 +22,41 @@ def start_from(assistant: Assistant) -> MemorySnapshot | None:
     An accepted snapshot counts from when it was accepted, so that accepting an older one goes
     back to it.
     """
-    rows = list(MemorySnapshot.objects.trusted().filter(assistant=assistant))
+    return _last_trusted(list(MemorySnapshot.objects.trusted().filter(assistant=assistant)))
+
+
+def in_force(assistant: Assistant) -> MemorySnapshot | None:
+    """The memory from which the next wakeup starts, where that is one that a person accepted, or
+    that was left without review; None where it is what was there before any wakeup.
+
+    Where memory was copied, the newest copy counts.
+    """
+    return in_force_among(MemorySnapshot.objects.filter(assistant=assistant))
+
+
+def in_force_among(rows: Iterable[MemorySnapshot]) -> MemorySnapshot | None:
+    """`in_force`, when all rows of an assistant were read already."""
+    return _origin([each for each in rows if each.review in _TRUSTED])
+
+
+def newer_in_force(snapshot: MemorySnapshot) -> MemorySnapshot | None:
+    """The memory behind which accepting this one would go back; None: behind none."""
+    now = in_force(snapshot.assistant)
+    return now if now is not None and is_behind(snapshot, now) else None
+
+
+def is_behind(snapshot: MemorySnapshot, now: MemorySnapshot) -> bool:
+    """Whether a memory was taken before the one in force, and says something else."""
+    return snapshot.pk < now.pk and snapshot.digest != now.digest
+
+
+def is_superseded(snapshot: MemorySnapshot, now: MemorySnapshot | None) -> bool:
+    """Whether one still waits for review although a newer one is in force."""
+    is_open = snapshot.review == _Review.WAITING
+    return is_open and now is not None and is_behind(snapshot, now)
+
+
+def _last_trusted(rows: list[MemorySnapshot]) -> MemorySnapshot | None:
     before = {each.wakeup_id: each for each in rows if each.moment == _Moment.BEFORE}
 
     def since(snapshot: MemorySnapshot) -> tuple[dt.datetime, int]:
@@ -33,6 +69,23 @@ def start_from(assistant: Assistant) -> MemorySnapshot | None:
         return (earlier.taken_at if earlier and is_same else snapshot.taken_at), snapshot.pk
 
     return max(rows, key=since, default=None)
+
+
+def _origin(rows: list[MemorySnapshot]) -> MemorySnapshot | None:
+    """The newest row that made the memory in force what it is, and was no look at it again."""
+    start = _last_trusted(rows)
+    if start is None:
+        return None
+    before = {each.wakeup_id for each in rows if each.moment == _Moment.BEFORE
+              and each.digest == start.digest}  # fmt: skip
+    made = [
+        each
+        for each in rows
+        if each.digest == start.digest
+        and each.moment != _Moment.BEFORE
+        and not (each.moment == _Moment.AFTER and each.wakeup_id in before)
+    ]
+    return max(made, key=lambda each: each.pk, default=None)
 
 
 def is_reviewed(assistant: Assistant, digest: str) -> bool:

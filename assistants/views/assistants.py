@@ -22,6 +22,7 @@ from assistants import (
     working,
 )
 from assistants.config import restored
+from assistants.memory import trust
 from assistants.models import Assistant, OutboxItem, Wakeup
 from assistants.schedules import timing_of
 from assistants.ticking import wake_by_hand
@@ -156,7 +157,7 @@ def _shown(
         "inbox": assistant.inbox.waiting().select_related("author")[:MESSAGES],
         "told": assistant.inbox.exclude(consumed_at=None).order_by("-consumed_at")[:5],
         "items": _items(assistant),
-        "snapshots": assistant.snapshots.order_by("-pk")[:SNAPSHOTS],
+        "snapshots": _snapshots(assistant),
         "security": in_words.settings(pair for pair in settings if pair[0] in _SECURITY),
         "settings": in_words.settings(pair for pair in settings if pair[0] not in _SECURITY),
         "told_on_web": security.told(assistant),
@@ -202,6 +203,14 @@ def _items(assistant: Assistant) -> list[OutboxItem]:
     rows = list(found[:ITEMS])
     for item in rows:
         item.title = excerpts.title(item.begins)
+    return rows
+
+
+def _snapshots(assistant: Assistant) -> list[Any]:
+    rows: list[Any] = list(assistant.snapshots.order_by("-pk")[:SNAPSHOTS])
+    now = trust.in_force(assistant)
+    for each in rows:
+        each.is_superseded = trust.is_superseded(each, now)
     return rows
 
 

@@ -8,14 +8,16 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from assistants import deciding, memory
-from assistants.memory import showing
+from assistants.memory import showing, trust
 from assistants.memory.comparing import earlier
 from assistants.memory.differences import held
+from assistants.memory.review import goes_back
 from assistants.models import MemorySnapshot
 from runs.pages import attempt, for_those_who_may, page
 from runs.refusal import Refusal
 from runs.sight import seen_by
 from runs.typed import typed_before
+from runs.verdicts import Person
 
 
 @require_safe
@@ -42,7 +44,11 @@ def _done(request: HttpRequest, found: MemorySnapshot, what: str, reason: str) -
         raise Refusal("this memory is not what was read; read it again")
     assistant, user = found.assistant, request.user
     if what == "approve":
-        memory.accept(assistant, found, actor=user, via="web", reason=reason)
+        newer, behind = trust.newer_in_force(found), request.POST.get("behind", "")
+        if newer is not None and behind != str(newer.pk):
+            raise Refusal(f"{goes_back(newer)}; tick the box beside Accept if you mean that")
+        number = newer.pk if newer is not None else None
+        memory.accept(assistant, found, actor=user, via="web", reason=reason, behind=number)
         return "It is accepted: the next wakeup may start from it."
     if what == "reject":
         if not reason:
@@ -71,6 +77,7 @@ def _shown(
     name = found.assistant.name
     risks = deciding.of_memory(found)
     hiding = held()
+    newer = trust.newer_in_force(found) if found.review == found.Review.WAITING else None
     context = {
         "snapshot": found,
         "risks": risks,
@@ -80,6 +87,9 @@ def _shown(
         "memory": deciding.changes(found),
         "left_out": [hiding.text(each) for each in showing.left_out(found)][:100],
         "is_open": found.review == MemorySnapshot.Review.WAITING,
+        "newer": newer,
+        "goes_back": goes_back(newer).removeprefix("this ") if newer is not None else "",
+        "may_accept": memory.may_accept(found, Person(user=request.user, via="web")),
         "typed": typed or typed_before(request),
     }
     return page(

@@ -5,14 +5,19 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from assistants import memory
 from assistants.config import Config
-from assistants.models import Delivery, Destination, MemorySnapshot
+from assistants.memory import scanning
+from assistants.models import Delivery, Destination, InboxMessage, MemorySnapshot
+from changes.models import Change
 from runs import clock, pulse
 from runs.models import RunEvent
+from tests.changes.rows import reviewed
 from tests.factories import make_assistant, make_run, make_schedule, make_wakeup
 from tests.site.pages import make_item, somebody
 
@@ -94,6 +99,74 @@ def test_what_waits_stands_oldest_first_with_its_risk_and_its_age(client):
     assert "2 days ago" in shown
     assert "Gone" not in shown
     assert reverse("outbox-item", args=[older.pk]) in shown
+
+
+def test_items_memories_and_changes_stand_in_one_list_by_their_age(client):
+    now, assistant = clock.now(), make_assistant("daily")
+    for days, title in ((5, "First"), (2, "Third")):
+        make_item(assistant, f"# {title}", created_at=now - dt.timedelta(days=days))
+    snapshot = MemorySnapshot.objects.create(
+        assistant=assistant, moment="after", digest="0", review="waiting",
+        taken_at=now - dt.timedelta(days=4),
+    )  # fmt: skip
+    change = reviewed()
+    Change.objects.update(state_at=now - dt.timedelta(days=3))
+    shown = home(client)
+    marks = ["First", reverse("memory", args=[snapshot.pk]), reverse("change", args=[change.uid]),
+             "Third"]  # fmt: skip
+    assert sorted(marks, key=shown.index) == marks
+
+
+def test_a_memory_shows_its_risks_as_an_item_does(client, tmp_path, monkeypatch):
+    directory = tmp_path / "daily"
+    (directory / "workspace").mkdir(parents=True)
+    assistant = make_assistant("daily", config=Config(), directory=str(directory))
+    wakeup = make_wakeup(assistant, state="running")
+    memory.before_wakeup(assistant, wakeup)
+    note = directory / "workspace" / "note"
+    note.write_text(f"ghp_{'a1B2' * 9}")
+    memory.after_wakeup(assistant, wakeup)
+    assert "a secret in it?" in home(client)
+    scanned = []
+    monkeypatch.setattr(
+        "assistants.memory.scanning._of_all", lambda *_: scanned.append(1) or iter(())
+    )
+    assert "a secret in it?" in home(client)
+    assert not scanned  # what was found is kept
+
+
+def test_a_memory_too_large_to_look_through_for_a_list_is_not_called_clear(client, tmp_path):
+    directory = tmp_path / "daily"
+    (directory / "workspace").mkdir(parents=True)
+    assistant = make_assistant("daily", config=Config(), directory=str(directory))
+    wakeup = make_wakeup(assistant, state="running")
+    memory.before_wakeup(assistant, wakeup)
+    (directory / "workspace" / "note").write_text("x" * (scanning.LIST_BYTES + 1))
+    snapshot = memory.after_wakeup(assistant, wakeup)
+    assert "not all could be checked" in home(client)
+    assert memory.findings(snapshot) == []
+
+
+def test_a_superseded_memory_and_one_for_somebody_else_say_so(client, settings, tmp_path):
+    assistant, now = make_assistant("daily"), clock.now()
+    for number, review in enumerate(("waiting", "accepted"), 1):
+        MemorySnapshot.objects.create(
+            assistant=assistant, moment="after", digest=str(number), review=review,
+            reviewed_at=now if review == "accepted" else None,
+            wakeup=make_wakeup(assistant, state="ended"),
+        )  # fmt: skip
+    shown = home(client)
+    assert "superseded" in shown
+    assert "waits for somebody else" not in shown
+    settings.SANDUK_FOUR_EYES = True
+    ada = get_user_model().objects.get(username="ada")
+    held = MemorySnapshot.objects.get(review="waiting")
+    message = InboxMessage.objects.create(assistant=assistant, body="hi", author=ada)
+    message.given_to.add(held.wakeup)
+    shown = home(client)
+    assert "waits for somebody else" in shown
+    assert "Nothing waits for you" in shown
+    assert client.get(reverse("waiting")).json() == {"waiting": 0}
 
 
 def test_what_runs_shows_its_last_line_and_can_be_stopped(client):

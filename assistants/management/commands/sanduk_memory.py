@@ -9,18 +9,20 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from assistants import memory
-from assistants.memory import showing, snapshots
+from assistants.memory import showing, snapshots, trust
 from assistants.memory.capture import Captured
 from assistants.memory.comparing import compared, earlier
 from assistants.memory.differences import Difference, Texts, held
 from assistants.memory.manifest import Damaged
 from assistants.models import Assistant, MemorySnapshot, Wakeup
 from assistants.named import one_assistant
+from runs import audit
 from runs.hidden import Hiding
 from runs.management.action_help import Actions
 from runs.management.numbers import whole
 from runs.management.terminal import SandukCommand, add_actions, add_json_flag
 from runs.models import Run
+from runs.models.people import user_of
 from runs.refusal import Refusal
 from runs.visible import visible
 
@@ -37,7 +39,12 @@ ACTIONS = {
 NOW = "now"
 _IDS = {"diff": 2, "show": 1, "restore": 1, "accept": 1, "reject": 1}
 _NEED = {"restore", "accept", "reject"}
-_ONLY = {"reason": ("accept", "reject"), "limit": ("log",), "names_only": ("diff", "report")}
+_ONLY = {
+    "reason": ("accept", "reject"),
+    "back": ("accept",),
+    "limit": ("log",),
+    "names_only": ("diff", "report"),
+}
 
 
 class Command(SandukCommand):
@@ -64,6 +71,9 @@ class Command(SandukCommand):
             "ids", nargs="*", default=[], metavar="ID", help="snapshots, as log numbers them"
         )
         parser.add_argument("--reason", default="", metavar="TEXT", help="accept, reject: why")
+        parser.add_argument(
+            "--back", action="store_true", help="accept: even back behind a newer memory in force"
+        )
         parser.add_argument(
             "--limit", type=whole(high=10_000), metavar="N", help="log: at most N (30)"
         )
@@ -94,12 +104,16 @@ class Command(SandukCommand):
 
     def _log(self, assistant: Assistant, ids: list[str], options: dict[str, Any]) -> int:
         found = assistant.snapshots.order_by("-pk")[: options["limit"] or 30]
+        now = trust.in_force(assistant)
         if options["json"]:
-            self.print_json([showing.as_json(each) for each in found])
+            self.print_json([
+                {**showing.as_json(each), "superseded": trust.is_superseded(each, now)}
+                for each in found
+            ])  # fmt: skip
         elif not found:
             self.say(f"{assistant.name} has no snapshot yet; its first wakeup takes one")
         else:
-            self.print_table(showing.COLUMNS, [showing.cells(each) for each in found])
+            self.print_table(showing.COLUMNS, [showing.cells(each, now) for each in found])
             self._tell_start(assistant)
         return 0
 
@@ -152,7 +166,7 @@ class Command(SandukCommand):
         return self._told_one(memory.take(assistant, None, MemorySnapshot.Moment.BY_HAND), options)
 
     def _restore(self, assistant: Assistant, ids: list[str], options: dict[str, Any]) -> int:
-        done, undo, aside = memory.restore(assistant, _one(assistant, ids[0]))
+        done, undo, aside = memory.restore(assistant, _one(assistant, ids[0]), actor=_here())
         if options["json"]:
             self.print_json(
                 {"restored": showing.as_json(done), "undo": undo.pk if undo else None,
@@ -172,12 +186,21 @@ class Command(SandukCommand):
 
     def _accept(self, assistant: Assistant, ids: list[str], options: dict[str, Any]) -> int:
         snapshot = _one(assistant, ids[0])
-        done = memory.accept(assistant, snapshot, reason=options["reason"])
+        newer = trust.newer_in_force(snapshot) if options["back"] else None
+        done = memory.accept(
+            assistant,
+            snapshot,
+            actor=_here(),
+            reason=options["reason"],
+            behind=newer.pk if newer is not None else None,
+        )
         return self._told_one(done, options)
 
     def _reject(self, assistant: Assistant, ids: list[str], options: dict[str, Any]) -> int:
         snapshot = _one(assistant, ids[0])
-        done, back, aside = memory.reject(assistant, snapshot, reason=options["reason"])
+        done, back, aside = memory.reject(
+            assistant, snapshot, reason=options["reason"], actor=_here()
+        )
         code = self._told_one(done, options)
         if back is not None and not options["json"]:
             self.say(f"the workspace is put back: {back.reason}")
@@ -240,6 +263,11 @@ class Command(SandukCommand):
                 self.print(line)
             if new.review == MemorySnapshot.Review.WAITING:
                 self.say(f"it waits: sanduk memory {assistant.name} accept|reject {new.pk}")
+
+
+def _here() -> Any:
+    """The site user whom the account at this terminal is mapped to, or None."""
+    return user_of(audit.account())
 
 
 def _many(count: int, what: str) -> str:
