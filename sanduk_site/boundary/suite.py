@@ -22,7 +22,7 @@ from runs.engines.base import LABEL_INSTALL, Engine, EngineError, EngineFacts, I
 from runs.installation import install_id
 from runs.models import Run
 from runs.order import Order
-from runs.plan import Image, make_plan
+from runs.plan import Plan, make_plan
 from runs.refusal import Refusal
 from runs.visible import visible
 from sanduk_site.boundary import boxes, content, ground, probes
@@ -339,9 +339,12 @@ def _processes(word: str) -> list[str]:
     return found
 
 
-async def _image(engine: Engine, image: Image, console: Console) -> ImageFacts:
+async def _image(engine: Engine, plan: Plan, console: Console) -> ImageFacts:
+    """The agent's. The link's is made as well: a box waits for its answer, not for a build."""
     await engine.ready()
-    return await images.ensure(engine, image, console)
+    if plan.link_image is not None:
+        await images.ensure(engine, plan.link_image, console)
+    return await images.ensure(engine, plan.image, console)
 
 
 def chosen(engine_name: str, agent: str, oci_runtime: str, console: Console) -> Tested:
@@ -363,8 +366,7 @@ def chosen(engine_name: str, agent: str, oci_runtime: str, console: Console) -> 
     order = Order(
         task="-", agent=picked, provider="rehearsal", runtime=name, workdir=str(Path("/tmp/none")),  # noqa: S108
     )  # fmt: skip
-    plan = make_plan(order)
-    image = asyncio.run(_image(engine, plan.image, console))
+    image = asyncio.run(_image(engine, make_plan(order), console))
     return Tested(engine, name, facts, picked, image, oci_runtime)
 
 
