@@ -23,13 +23,22 @@ _LASTS_S = 600.0
 _MOST = 64 * 1024  # characters
 
 
+class LoginForm(AdminAuthenticationForm):
+    """The admin's, with a sentence of our own for what does not let in."""
+
+    error_messages = {
+        **AdminAuthenticationForm.error_messages,
+        "invalid_login": "The name or the password is not right. Small letters and capitals count.",
+    }
+
+
 def ask_again(request: HttpRequest, back: str) -> HttpResponse | None:
     """The login with what was typed in it; None when nothing was."""
     typed = next((request.POST[name] for name in FIELDS if request.POST.get(name, "").strip()), "")
     if not typed or BY not in request.POST:  # another form, to which it would not come back
         return None
     context = {
-        "form": AdminAuthenticationForm(request),
+        "form": LoginForm(request),
         "typed": typed[:_MOST],
         "by": request.POST[BY],
         "back": back,
@@ -40,7 +49,7 @@ def ask_again(request: HttpRequest, back: str) -> HttpResponse | None:
 class SignInAgain(LoginView):
     """The login to which that page posts."""
 
-    authentication_form = AdminAuthenticationForm
+    authentication_form = LoginForm
     template_name = "site/signed_out.html"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def system(request: HttpRequest) -> HttpResponse:
             ("database", connection.vendor),
         ],
         "pulses": [_pulse(name, what) for name, what in _PULSES],
-        "queues": [(name, queue.waiting(name)) for name in (queue.CONTROL, queue.RUNS)],
+        "queues": [(what, queue.waiting(name)) for name, what in _QUEUES],
         "runs": {
             "live": Run.objects.live().count(),
             "queued": Run.objects.filter(state=Run.State.QUEUED).count(),
@@ -94,6 +94,10 @@ def system(request: HttpRequest) -> HttpResponse:
     return page(request, "site/system.html", context, title="System", section="system")
 
 
+_QUEUES = (
+    (queue.CONTROL, "Looks and deliveries asked of the worker"),
+    (queue.RUNS, "Runs asked of the worker"),
+)
 _PULSES = (("worker", "keeps both clusters alive"), ("tick", "looks at what is due"))
 
 

@@ -96,7 +96,7 @@ def setup(request: HttpRequest, token: str) -> HttpResponse:
             login(request, user, backend=_BACKEND)
             return redirect("first-run" if is_first else "home")
     title = "The first administrator" if is_first else f"A password for {link.user}"
-    return _shown(request, form, title)
+    return _shown(request, form, title, whose=link.user.get_username() if link.user else "")
 
 
 def _first(token: str, form: PasswordForm) -> Any:
@@ -114,8 +114,13 @@ def _again(token: str, user: Any, form: PasswordForm) -> Any:
 
 
 def _shown(
-    request: HttpRequest, form: forms.Form | None, title: str, status: int = 200
+    request: HttpRequest,
+    form: forms.Form | None,
+    title: str,
+    *,
+    status: int = 200,
+    whose: str = "",
 ) -> HttpResponse:
     frame = {**admin.site.each_context(request), "is_nav_sidebar_enabled": False}
-    context = {**frame, "title": title, "form": form}
+    context = {**frame, "title": title, "form": form, "whose": whose}
     return render(request, "site/first_run/setup.html", context, status=status)

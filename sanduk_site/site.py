@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.contrib.admin import AdminSite
 from django.contrib.auth import REDIRECT_FIELD_NAME
@@ -10,6 +11,7 @@ from django.http import HttpRequest
 from django.shortcuts import redirect
 from django.urls import NoReverseMatch, reverse
 from django.utils.functional import SimpleLazyObject
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from sanduk_site import waiting
 
@@ -22,7 +24,12 @@ _SECTIONS = (
     ("spend", "spend", "Spend", "runs.view_run"),
     ("images", "images", "Recipes", "runs.view_run"),
     ("system", "system", "System", "runs.view_run"),
+    ("people", "admin:auth_user_changelist", "People", "auth.view_user"),
 )
+
+
+# lists of the admin that the navigation leads to
+_LISTS = {"runs_run_changelist": "runs", "auth_user_changelist": "people"}
 
 
 class SandukSite(AdminSite):
@@ -36,11 +43,11 @@ class SandukSite(AdminSite):
         match = request.resolver_match
         if not context["has_permission"]:
             return context
-        is_list_of_runs = match is not None and match.url_name == "runs_run_changelist"
+        listed = match.url_name if match is not None else None
         return {
             **context,
             "sections": _sections(request),
-            "section": "runs" if is_list_of_runs else "admin",
+            "section": _LISTS.get(listed or "", "admin"),
             "waiting_count": SimpleLazyObject(lambda: waiting.count_for(request.user)),
         }
 
@@ -51,10 +58,11 @@ class SandukSite(AdminSite):
 
         if request.method == "POST" and typed.TYPED in request.POST:
             return typed.SignInAgain.as_view()(request)
+        self.login_form = typed.LoginForm
         more = dict(extra_context or {})
+        if request.method in ("GET", "HEAD") and self.has_permission(request):
+            return redirect(_wanted(request) or "home")
         if REDIRECT_FIELD_NAME not in request.GET and REDIRECT_FIELD_NAME not in request.POST:
-            if request.method == "GET" and self.has_permission(request):
-                return redirect("home")
             more[REDIRECT_FIELD_NAME] = reverse("home")
         return super().login(request, more)
 
@@ -65,10 +73,19 @@ class SandukSite(AdminSite):
         from sanduk_site.passwords import OwnPassword
 
         return OwnPassword.as_view(
-            template_name="registration/password_change_form.html",
+            template_name="site/password.html",
             success_url=reverse("admin:password_change_done", current_app=self.name),
             extra_context={**self.each_context(request), **(extra_context or {})},
         )(request)
+
+
+def _wanted(request: HttpRequest) -> str:
+    """The page of ours that the login was to lead to; "" for none, or one elsewhere."""
+    address = request.GET.get(REDIRECT_FIELD_NAME, "")
+    own = {request.get_host()}
+    is_ours = url_has_allowed_host_and_scheme(address, own, require_https=request.is_secure())
+    leads_back = urlsplit(address).path == request.path
+    return address if is_ours and not leads_back else ""
 
 
 def _sections(request: HttpRequest) -> list[tuple[str, str, str]]:

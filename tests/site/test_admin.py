@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.urls import reverse
 
+from sanduk_site import links
+from sanduk_site.sessions import FRESH_KEY
 from tests.factories import make_run
 from tests.site.pages import somebody
 
@@ -55,4 +58,67 @@ def test_signing_in_without_a_way_back_leads_home(client):
     assert client.post(reverse("admin:login"), given).url == reverse("home")
     assert client.get(reverse("admin:login")).url == reverse("home")
     somewhere = {"next": reverse("admin:runs_run_changelist")}
-    assert client.get(reverse("admin:login"), somewhere).url != reverse("home")
+    assert client.get(reverse("admin:login"), somewhere).url == somewhere["next"]
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    ["https://evil.example/", "//evil.example/", "javascript:alert(1)", "\\\\evil.example", "",
+     "http:///evil.example", "/admin/login/?next=/admin/login/"],
+)  # fmt: skip
+def test_who_is_signed_in_is_led_to_no_page_elsewhere(client, elsewhere):
+    client.force_login(somebody("ada", "administrator"))
+    assert client.get(reverse("admin:login"), {"next": elsewhere}).url == reverse("home")
+
+
+def test_what_does_not_let_in_is_told_in_words_of_this_site(client):
+    somebody("ada", "administrator", password="correct horse 4711")
+    given = {"username": "ada", "password": "wrong"}
+    page = client.post(reverse("admin:login"), given).content.decode()
+    assert "The name or the password is not right." in page
+    assert "staff account" not in page
+
+
+def test_the_ways_to_the_lists_of_the_admin_say_nothing_twice(client):
+    client.force_login(somebody("ada", "administrator"))
+    found = {}
+    for name in ("runs_run", "runs_auditevent", "auth_user"):
+        page = client.get(reverse(f"admin:{name}_changelist")).content.decode()
+        crumbs = re.search(r'<div class="breadcrumbs">(.*?)</div>', page, re.DOTALL)
+        assert crumbs is not None
+        found[name] = re.sub(r"<.*?>|\s+", " ", crumbs[1]).replace("&rsaquo;", ">").split()
+    assert found["runs_run"] == ["Home", ">", "Runs"]
+    assert found["runs_auditevent"] == ["Home", ">", "Admin", ">", "Audit", "events"]
+    assert found["auth_user"] == ["Home", ">", "Users"]
+    index = client.get(reverse("admin:index")).content.decode()
+    assert ">Records</a>" in index.replace("\n", "").replace("  ", "")
+
+
+def test_people_are_in_the_navigation_for_who_may_see_them(client):
+    way = f'href="{reverse("admin:auth_user_changelist")}"'
+    client.force_login(somebody("ada", "administrator"))
+    assert way in client.get(reverse("home")).content.decode()
+    page = client.get(reverse("admin:auth_user_changelist")).content.decode()
+    assert f'{way} aria-current="page">People' in page
+    client.force_login(somebody("olga", "operator"))
+    assert way not in client.get(reverse("home")).content.decode()
+
+
+@pytest.mark.parametrize("path", ["/admin/password_change/", "/admin/auth/user/add/"])
+def test_a_form_that_takes_a_password_says_whose_to_who_keeps_passwords(client, path):
+    client.force_login(somebody("ada", "administrator"))
+    session = client.session
+    session[FRESH_KEY] = 0.0
+    session.save()
+    page = client.get(path).content.decode()
+    assert '<input type="text" value="ada" autocomplete="username" hidden readonly>' in page
+    token = links.new(get_user_model().objects.get(username="ada"))
+    page = client.get(reverse("setup", args=[token])).content.decode()
+    assert '<input type="text" value="ada" autocomplete="username" hidden readonly>' in page
+
+
+def test_the_system_page_says_in_words_what_the_worker_was_asked(client):
+    client.force_login(somebody("ada", "administrator"))
+    page = client.get(reverse("system")).content.decode()
+    assert "Bells" not in page
+    assert "Runs asked of the worker" in page
