@@ -45,7 +45,7 @@ def risks(item: OutboxItem) -> list[Risk]:
     if item.unreviewed_memory:
         text = "It was made from memory that no person has accepted; notes may steer it."
         found.append(Risk("flagged", "From unreviewed memory", text))
-    if unseen := len(_UNSEEN.findall(item.body)):
+    if unseen := sum(1 for _ in _UNSEEN.finditer(item.body)):
         many = "A character" if unseen == 1 else f"{unseen:,} characters"
         tail = "stands here as a mark" if unseen == 1 else "stand here as marks"
         text = f"{many} that nobody would see {tail} such as \\u202e."

@@ -88,14 +88,19 @@ def standing(item: OutboxItem) -> list[str]:
             )
     if is_open:
         people = "1 person" if item.approvals == 1 else f"{item.approvals} people"
-        author = ", not who asked for it or fed it" if excludes_author(item) else ""
+        author = ", somebody who neither asked for it nor fed it," if excludes_author(item) else ""
         if given := approved_by(item, decisions):
             names = visible(", ".join(given))
-            lines.append(f"approved by {len(given)} of {people}{author}: {names}; waits for more")
+            lines.append(
+                f"approved by {len(given)} of {people}{author.rstrip(',')}: {names}; waits for more"
+            )
         else:
-            lines.append(f"waits for {people} to approve{author}")
+            lines.append(f"waits for {people}{author} to approve")
         leads = [each.name for each in places.places_of(item)]
-        lines.append(f"approved, it goes to {visible(', '.join(leads)) or 'nowhere yet'}")
+        where = (
+            f"would go to {visible(', '.join(leads))}" if leads else "would go nowhere by itself"
+        )
+        lines.append(f"once approved, it {where}")
         if item.expires_at is not None:
             lines.append(f"expires {item.expires_at:%Y-%m-%d %H:%M:%S} UTC, undelivered")
         if item.reason:

@@ -29,6 +29,9 @@ class Companion(Protocol):
     def mend(self) -> bool:
         """Start it again if it died. False when it cannot be kept alive."""
 
+    def stopping(self) -> None:
+        """Have it say that everything ends soon, while it still answers."""
+
     def stop(self) -> None:
         """Ask it to end."""
 
@@ -89,6 +92,8 @@ class Worker:
             try:
                 mended = self._watch(clusters, up)
             finally:
+                if self._beside is not None:
+                    self._beside.stopping()
                 self._drain(clusters)
                 if self._beside is not None:
                     # last: a page that shows what is waited for must be answered until then

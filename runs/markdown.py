@@ -6,6 +6,7 @@ mail address and nowhere else, and where it goes stands beside its words.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,7 +29,13 @@ _TAGS = {
 def rendered(text: str) -> SafeString:
     """`text` as safe HTML, cut at RENDERED_MAX characters with a visible mark."""
     is_cut = len(text) > RENDERED_MAX
-    shown = visible(text[:RENDERED_MAX], lines=True)
+    made = _clean(visible(text[:RENDERED_MAX], lines=True))
+    mark = f"<p><strong>[cut by sanduk after {RENDERED_MAX:,} characters]</strong></p>"
+    return mark_safe(made + mark if is_cut else made)  # noqa: S308 - the sanitiser's own output
+
+
+@functools.lru_cache(maxsize=32)  # a page is looked at again and again before it is decided on
+def _clean(shown: str) -> str:
     made = nh3.clean(
         _MARKDOWN.render(shown),
         tags=_TAGS,
@@ -39,9 +46,7 @@ def rendered(text: str) -> SafeString:
         attribute_filter=_only_outside,
     )
     # an entity may have become such a character again
-    made = visible(made, lines=True)
-    mark = f"<p><strong>[cut by sanduk after {RENDERED_MAX:,} characters]</strong></p>"
-    return mark_safe(made + mark if is_cut else made)  # noqa: S308 - the sanitiser's own output
+    return visible(made, lines=True)
 
 
 def _only_outside(tag: str, name: str, value: str) -> str | None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 # left-to-right and right-to-left overrides, isolates, and the invisible characters around them
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+# what may have to be written differently; megabytes of plain text are passed over at once
+_ODD, _ODD_IN_LINES = re.compile(r"[^\x20-\x7e]"), re.compile(r"[^\x20-\x7e\n\t]")
 
 
 def visible(text: str, *, limit: int | None = None, lines: bool = False) -> str:
@@ -18,7 +23,8 @@ def visible(text: str, *, limit: int | None = None, lines: bool = False) -> str:
     if limit is not None:
         text = text[: limit + 1]
     if not text.isprintable():
-        text = "".join(_shown(c, lines=lines) for c in text)
+        odd = _ODD_IN_LINES if lines else _ODD
+        text = odd.sub(lambda found: _shown(found[0]), text)
     if limit is not None and len(text) > limit:
         return text[: max(limit - 1, 0)] + "…"
     return text
@@ -43,9 +49,7 @@ def _of_name(char: str) -> str:
     return {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}.get(char, char)
 
 
-def _shown(char: str, *, lines: bool) -> str:
-    if lines and char in "\n\t":
-        return char
+def _shown(char: str) -> str:
     if char in "\n\t\r":
         return " "
     if unicodedata.category(char) in _HIDDEN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from django.views.decorators.http import require_safe
 from runs import clock, pulse
 from runs.engines import get_engine
 from runs.engines.base import EngineError
+from sanduk_site import whereabouts
 
 WORKER_MAX_S = 90.0  # a cluster that is started again takes its supervisor 40 s
 ENGINE_LOOK_S = 30.0  # whoever asks more often hears the same
@@ -41,6 +43,8 @@ def readyz(request: HttpRequest) -> HttpResponse:
         "worker": _worker(),
         "engine": _engine.word(),
     }
+    if whereabouts.is_stopping(os.getppid()):  # it answers, and takes nothing new
+        found["worker"] = "stopping"
     ready = all(word == OK for word in found.values())
     return JsonResponse({"ready": ready, **found}, status=200 if ready else 503)
 

@@ -14,6 +14,7 @@ from assistants.worker import LOOK_S, Signals
 from runs import clock
 from runs.own_program import own_program
 from runs.refusal import Refusal
+from sanduk_site import whereabouts
 from sanduk_site.web import GRACE_S
 
 DEATHS_MAX = 5  # a site that dies more often than this in a row is not started again
@@ -105,6 +106,9 @@ class SiteProcess:
                 if connection.getresponse().status:
                     return True
         return False
+
+    def stopping(self) -> None:
+        whereabouts.say_stopping()
 
     def stop(self) -> None:
         self._due = None

@@ -22,10 +22,12 @@ class Standing:
     """Args:
     pid: the process that keeps it up.
     url: where people reach it.
+    is_stopping: it waits for what is under way, and ends then.
     """
 
     pid: int
     url: str
+    is_stopping: bool = False
 
 
 @contextlib.contextmanager
@@ -44,9 +46,21 @@ def the_only_site() -> Iterator[None]:
 
 def write_down(url: str) -> None:
     """Say where it is; for the process that holds `the_only_site`."""
-    draft = _record().with_suffix(".draft")
-    draft.write_text(json.dumps({"pid": os.getpid(), "url": url}))
-    draft.replace(_record())
+    _write(Standing(os.getpid(), url))
+
+
+def say_stopping() -> None:
+    """Say that it ends soon. A disk that is full loses that, nothing else."""
+    standing = _read()
+    if standing is not None and standing.pid == os.getpid():
+        with contextlib.suppress(OSError):
+            _write(Standing(standing.pid, standing.url, is_stopping=True))
+
+
+def is_stopping(keeper: int) -> bool:
+    """Whether the process that keeps the site up, by its number, said that it ends soon."""
+    standing = _read()
+    return standing is not None and standing.is_stopping and standing.pid == keeper
 
 
 def base_url() -> str:
@@ -59,9 +73,17 @@ def base_url() -> str:
 def _read() -> Standing | None:
     try:
         told = json.loads(_record().read_text())
-        return Standing(int(told["pid"]), str(told["url"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        stopping = told.get("stopping") is True
+        return Standing(int(told["pid"]), str(told["url"]), is_stopping=stopping)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _write(standing: Standing) -> None:
+    draft = _record().with_suffix(".draft")
+    told = {"pid": standing.pid, "url": standing.url, "stopping": standing.is_stopping}
+    draft.write_text(json.dumps(told))
+    draft.replace(_record())
 
 
 def _record() -> Path:

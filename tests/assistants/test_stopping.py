@@ -33,6 +33,9 @@ class Recorder:
         self.hurried.append(hurried())
         self.calls.append("drained")
 
+    def stopping(self) -> None:
+        self.calls.append("site told of it")
+
     def stop(self) -> None:
         self.calls.append("site asked to end")
 
@@ -50,7 +53,7 @@ def parts(monkeypatch):
 
 class Beside:
     def __init__(self, parts: Recorder) -> None:
-        self.stop, self.end = parts.stop, parts.end
+        self.stopping, self.stop, self.end = parts.stopping, parts.stop, parts.end
 
     def mend(self) -> bool:
         return True
@@ -63,7 +66,7 @@ def test_the_site_answers_until_what_is_under_way_has_ended(parts, monkeypatch, 
 
     assert worker.Worker(said.append, beside=Beside(parts)).live() == 0
 
-    assert parts.calls == ["drained", "site asked to end", "site ended"]
+    assert parts.calls == ["site told of it", "drained", "site asked to end", "site ended"]
     assert parts.hurried == [False, True]
     stopping = [line for line in said if line.startswith("stopping")]
     assert len(stopping) == bool(told)

@@ -9,6 +9,7 @@ from django.core.management import call_command
 
 from runs import credentials, dismantling, home
 from runs.reconcile import Reconciled
+from sanduk_site import whereabouts
 
 pytestmark = pytest.mark.django_db
 
@@ -48,3 +49,11 @@ def test_stored_keys_are_spoken_of_where_there_are_any(monkeypatch, capsys):
     credentials.store("SOME_KEY", "x" * 20)
     call_command("sanduk_destroy")
     assert "and stored keys" in capsys.readouterr().err
+
+
+def test_what_a_killed_site_left_of_where_it_was_goes_too(monkeypatch, settings):
+    whereabouts.write_down("http://127.0.0.1:8000")  # and its process is killed
+    (settings.SANDUK_HOME / "up.draft").touch()
+    monkeypatch.setattr("sys.stdin", io.StringIO("destroy\n"))
+    call_command("sanduk_destroy")
+    assert not settings.SANDUK_HOME.exists()

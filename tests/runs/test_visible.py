@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.visible import visible, visible_name
+from runs.visible import _shown, visible, visible_name
 
 
 @pytest.mark.parametrize(
@@ -93,3 +93,19 @@ def _read_back(shown: str) -> str:
 @given(NAMES)
 def test_a_name_can_be_read_back_so_no_two_look_the_same(name):
     assert _read_back(visible_name(name)) == name
+
+
+@given(st.text(), st.booleans())
+def test_only_what_may_be_odd_is_looked_at_one_by_one(text, lines):
+    looked_at = []
+
+    def shown(char: str) -> str:
+        looked_at.append(char)
+        return _shown(char)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("runs.visible._shown", shown)
+        assert visible(text, lines=lines) == "".join(
+            c if lines and c in "\n\t" else _shown(c) for c in text
+        )
+    assert not [c for c in looked_at if " " <= c <= "~"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+import os
 
 import pytest
 from django.db import DatabaseError
 
 from runs import clock, pulse
 from runs.engines.base import EngineError
-from sanduk_site import health
+from sanduk_site import health, whereabouts
 
 pytestmark = pytest.mark.django_db
 
@@ -49,6 +51,25 @@ def test_it_is_ready_when_all_it_needs_is_there(client, all_well):
 
     wanted = {"database": "ok", "migrations": "ok", "worker": "ok", "engine": "ok"}
     assert (answer.status_code, answer.json()) == (200, {"ready": True, **wanted})
+
+
+def test_while_it_stops_it_answers_and_is_not_ready(client, all_well, monkeypatch):
+    monkeypatch.setattr("os.getppid", os.getpid)  # the site's process is the keeper's child
+    whereabouts.write_down("http://127.0.0.1:8000")
+    assert client.get("/readyz").status_code == 200
+    whereabouts.say_stopping()
+
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json()["worker"]) == (503, "stopping")
+    assert answer.json()["ready"] is False
+    assert client.get("/healthz").status_code == 200
+
+
+def test_what_another_keeper_left_behind_does_not_count(client, all_well, settings):
+    record = {"pid": 2**22 + 1, "url": "http://x", "stopping": True}
+    (settings.SANDUK_HOME / "up.json").write_text(json.dumps(record))
+    assert client.get("/readyz").status_code == 200
 
 
 def test_a_worker_that_was_never_there_or_stopped_is_named(client, all_well, settings):

@@ -7,10 +7,10 @@ import datetime as dt
 import pytest
 from django.urls import reverse
 
-from assistants import places
+from assistants import deciding, places
 from assistants.delivery import deliver_due
 from assistants.models import Delivery, Destination, InboxMessage, OutboxItem
-from runs import clock, four_eyes, queue
+from runs import clock, four_eyes, markdown, queue
 from runs.models import AuditEvent, Decision
 from tests.factories import make_assistant, make_run
 from tests.site.pages import make_item, somebody
@@ -317,3 +317,18 @@ def test_the_list_and_the_gate_say_what_there_is_not(client):
     assert "Nothing waits for a decision" in client.get(reverse("outbox")).content.decode()
     assert client.get(f"{reverse('outbox')}?show=everything").status_code == 404
     assert client.get(reverse("outbox-item", args=[99])).status_code == 404
+
+
+def test_a_long_report_is_rendered_once_and_in_its_beginning_alone(client, monkeypatch):
+    body = "# A report\n\n" + "some *words*\n\n" * 160_000
+    item = make_item(make_assistant("long"), body)
+    rendered, render = [], markdown._MARKDOWN.render
+    monkeypatch.setattr(
+        markdown._MARKDOWN, "render", lambda text: rendered.append(len(text)) or render(text)
+    )
+    for _ in range(2):
+        assert client.get(reverse("outbox-item", args=[item.pk])).status_code == 200
+    assert rendered == [markdown.RENDERED_MAX]
+    raw = client.get(f"{reverse('outbox-item', args=[item.pk])}?show=raw")
+    assert len(raw.content) < 2 * deciding.SHOWN_MAX
+    assert client.get(reverse("outbox-body", args=[item.pk])).content == body.encode()

@@ -138,7 +138,7 @@ def test_whose_approval_counts_no_more_is_told_and_asked_again(item, capsys):
     assert "anna approved it for first" in risk.text
     told = "\n".join(showing_items.standing(item))
     assert "that approval does not count: it was for first as it was set up then" in told
-    assert "approved, it goes to other" in told
+    assert "once approved, it would go to other" in told
     assert act("outbox", "show", str(item.pk)) == 0
     assert "anna may approve once more" in capsys.readouterr().out
 
