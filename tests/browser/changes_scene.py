@@ -14,6 +14,7 @@ from changes.models import Change, TestRun
 from changes.results import Results
 from changes.tree import Refused, Result
 from runs import clock
+from tests.changes.committed import kept
 from tests.changes.rows import LEASE_S, OWNER, Project, make_change, run_git
 from tests.changes.trees import tree_of
 from tests.factories import make_run
@@ -154,8 +155,18 @@ def show(text: str = "") -> dict[str, str]:
     make_change(shop.repository, task="Still to be made", batch=batch)
     twice = shop.comes(NOTED, f"Say how it is used. {text}")
     shop.brought(twice, {**NOTED, "docs/use.md": f"Call `export`.\n{text}\n", "docs/new.md": text})
+    series = kept(
+        shop, {"shop/key.py": f"key = 1\n{text}\n".encode(), "shop/a.py": b"a = 1\n"},
+        {"shop/key.py": b"key = 2\n", ".github/workflows/x.yml": b"on: push\n"},
+        {".github/workflows/x.yml": None},
+        words=(f"Give the export a key\n\nIt had none. {text}", "Say it otherwise", "Not so"),
+        rest={"docs/rest.md": b"The rest.\n"}, task=f"Give the export a key. {text}",
+    )  # fmt: skip
     return {
         "changes": "/changes/",
+        "change, its commits": f"/changes/{series.uid}/",
+        "change, one commit": f"/changes/{series.uid}/1/commit/1/",
+        "change, one commit, split": f"/changes/{series.uid}/1/commit/2/?view=split",
         "change": f"/changes/{change.uid}/",
         "change, split": f"/changes/{change.uid}/?view=split",
         "change, another": f"/changes/{other.uid}/",

@@ -105,7 +105,8 @@ def test_the_gate_lists_the_commits_and_leads_to_them(client, series):
 
     assert "3 commits, which land one by one" in page
     assert "with a reason" in page
-    assert "What the agent had not committed." in page
+    assert "Digest of base, tree, patch and commits" in page
+    assert "what the agent had not committed; it lands with the task as its message" in page
     for number in (1, 2, 3):
         assert reverse("change-commit", args=[series.uid, 1, number]) in page
     assert "in commit 1</a>" in page
