@@ -9,11 +9,12 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import get_user_model
 
-from changes import artifacts, attempts, bundle, rules, skills
-from changes.models import Change, TestRun
+from changes import artifacts, attempts, bundle, gate, rules, skills
+from changes.models import Change, PullRequest, TestRun
 from changes.results import Results
 from changes.tree import Refused, Result
 from runs import clock
+from runs.verdicts import Person
 from tests.changes.committed import kept
 from tests.changes.rows import LEASE_S, OWNER, Project, make_change, run_git
 from tests.changes.trees import tree_of
@@ -141,6 +142,7 @@ def show(text: str = "") -> dict[str, str]:
     other = shop.comes(
         {"shop/export.py": BEFORE.replace("20", "30")}, "Raise the limit", batch=batch
     )
+    drafted = without_a_draft(shop, text)
     rules.file_of(shop.repository.uid).write_text('test_command = "make test"\n')
     row = TestRun.objects.create(
         attempt=change.attempt, digest=change.attempt.digest, command="make test"
@@ -170,6 +172,7 @@ def show(text: str = "") -> dict[str, str]:
         "change": f"/changes/{change.uid}/",
         "change, split": f"/changes/{change.uid}/?view=split",
         "change, another": f"/changes/{other.uid}/",
+        "change, its draft not made": f"/changes/{drafted.uid}/",
         "change, twice": f"/changes/{twice.uid}/",
         "change, what is new": f"/changes/{twice.uid}/2/since/1/",
         "change, what is new, split": f"/changes/{twice.uid}/2/since/1/?view=split",
@@ -179,6 +182,25 @@ def show(text: str = "") -> dict[str, str]:
         "skills": "/changes/skills/",
         "home": "/",
     }
+
+
+def without_a_draft(shop: Shop, text: str) -> Change:
+    """An accepted change whose draft pull request was asked for, and may be there."""
+    change = shop.comes({"shop/draft.py": "draft = True\n"}, f"Have it drafted. {text}")
+    words = gate.Accepting(committer=("Ada", "ada@example.org"), reason="it is needed")
+    gate.accept(change.uid, Person(account="ada"), words)
+    change = gate.land(change.uid)
+    proposal = {
+        "site": "https://github.example", "where": "people/shop", "into": "main", "title": "x",
+        "body": "x",
+    }  # fmt: skip
+    landing = {**change.landing, "proposal": proposal}
+    Change.objects.filter(pk=change.pk).update(landing=landing)
+    PullRequest.objects.create(
+        change=change, head=landing["branch"], state="asked", **proposal,
+        trouble=text or "whether the pull request was made is not known; the same command looks",
+    )  # fmt: skip
+    return change
 
 
 def revise(uid: str) -> None:
