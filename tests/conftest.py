@@ -6,6 +6,11 @@ import resource
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# how long an example takes says nothing of what is right: a machine may be busy
+settings.register_profile("sanduk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("sanduk")
 
 
 @pytest.fixture(scope="session")
