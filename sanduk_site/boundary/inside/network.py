@@ -73,7 +73,9 @@ def gateway(box: Box) -> list[str]:
         if len(fields) > 2 and fields[1] == "00000000":
             number = bytes.fromhex(fields[2])[::-1]
             reached.append(f"there is a gateway, {socket.inet_ntoa(number)}")
-    for name in os.listdir("/sys/class/net") if os.path.isdir("/sys/class/net") else ():
+    # /sys may be the host's, as rootless Podman has it: its list is not of this namespace
+    for line in open("/proc/net/dev").read().splitlines()[2:]:
+        name = line.partition(":")[0].strip()
         if name != "lo" and "eth" in name:
             reached.append(f"there is the interface {name}")
     reached += own_word("127.0.0.1", box.order["port"], box.order["nonce"], "the host's loopback")
