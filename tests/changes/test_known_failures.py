@@ -308,6 +308,8 @@ WRONG = (
         "test_a_message_has_one_subject_and_only_our_trailers",
         "test_git_sees_only_our_trailers",
         "test_an_account_without_a_name_has_no_identity",
+        "test_the_commits_of_an_agent_land_one_by_one",
+        "test_an_agent_cannot_write_a_trailer_of_ours",
     ),
     (
         "S-40: there is no list, no patch to see, and no reason for a no",

@@ -10,12 +10,16 @@ import pytest
 from django.db import connection
 
 from changes import bundle, clone, collecting, gate, landing, landing_plan, series, tree
+from changes.attempt import Attempting, Over
 from changes.models import Change
+from runs import clock
+from runs.console import Silent
 from runs.models import Decision
 from runs.refusal import Refusal
 from tests.changes.committed import kept
-from tests.changes.making import commit, person_git
-from tests.changes.rows import SOMEBODY, run_git, state, yes
+from tests.changes.making import commit, person_git, write
+from tests.changes.rows import LEASE_S, OWNER, SOMEBODY, run_git, state, yes
+from tests.factories import make_run
 
 pytestmark = pytest.mark.django_db
 TOKEN = b"ghp_" + b"a1B2c3D4e5" * 3 + b"F6g7H8"
@@ -242,3 +246,27 @@ def test_a_clone_goes_on_from_the_commits_of_the_attempt_before(project, tmp_pat
     again = series.read(work, project.store, project.base, result.tree)
     assert [each.message for each in again.commits] == ["step 1", "step 2", "step 3"]
     assert again.pairs[:2] == change.attempt.series[:2]
+
+
+@pytest.mark.parametrize(("words", "is_other"), [
+    (("step 1", "step 2"), False), (("step 1", "in other words"), True),
+])  # fmt: skip
+def test_a_revision_that_only_makes_the_commits_anew_is_one(project, words, is_other):
+    change = kept(project, {"one": b"1\n"}, {"two": b"2\n"})
+    work = project.path.parent / f"clone-{change.uid}"
+    person_git(work, "reset", "-q", "--hard", "HEAD~1")
+    write(work, {"two": b"2\n"})
+    commit(work, words[1])
+    assert Change.objects.claim(change.pk, OWNER, LEASE_S, revision=True)
+    change.refresh_from_db()
+    attempting = Attempting(change, OWNER, "anew", None, Silent(), None)
+    run = make_run(state="ended", outcome="succeeded", started_at=clock.now(), ended_at=clock.now())
+
+    if not is_other:
+        with pytest.raises(Over, match="the revision changed nothing"):
+            attempting._take(work, project.base, run)
+        return
+    attempting._take(work, project.base, run)
+    change.refresh_from_db()
+    assert [each for _, each in change.attempt.series] == list(words)
+    assert change.attempt.number == 2
