@@ -22,9 +22,11 @@ from tests.engine.running import (
     image_tags,
     installed,
 )
+from tests.engine.test_real_agents import rootless, rootless_images
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
+__all__ = ["rootless", "rootless_images"]  # fixtures
 BROWSER = {"browser", "browser_reach", "browser_gone"}
 
 
@@ -89,6 +91,24 @@ def test_every_probe_holds_on_the_engine_as_it_is(installation: Installation, pi
     assert any("SHARED" in sentence for sentence in posture)
     assert any(f"Engine: {installation.engine}" in sentence for sentence in posture)
     installation.nothing_left(within_s=5)
+
+
+@pytest.mark.podman
+def test_for_a_normal_user_without_root_it_holds_but_for_limits_nobody_can_set_there(
+    rootless: Installation,
+):
+    done = rootless.sanduk(
+        "doctor", "--boundary", "--json", "--agent", "pi", "--engine", "podman", limit_s=500,
+    )  # fmt: skip
+
+    posture = json.loads(done.out)["posture"]
+    assert any("The engine is rootless" in sentence for sentence in posture)
+    # on cgroups v1 nobody but root can set limits; that is told, and nothing else is broken
+    unlimited = any("cannot limit memory" in sentence for sentence in posture)
+    expected = {name: "not tried" if name in BROWSER else "held" for name in BY_NAME}
+    assert verdicts(done) == expected | ({"limits": "broken"} if unlimited else {}), done.out
+    assert done.code == (1 if unlimited else 0)
+    rootless.nothing_left(within_s=5)
 
 
 def test_under_gvisor_it_holds_and_the_posture_says_whose_kernel_it_is(
