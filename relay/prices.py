@@ -50,6 +50,14 @@ class Price:
     over: int | None = None
     long: Price | None = None
 
+    @property
+    def is_free(self) -> bool:
+        """Whether no call costs anything, however many tokens it has."""
+        rates = (
+            self.input, self.output, self.cached_input, self.cache_write, self.cache_write_1h
+        )  # fmt: skip
+        return not any(rates) and (self.long is None or self.long.is_free)
+
     def cost(self, usage: Usage) -> float:
         """USD of a call; a count that is not known counts as none."""
         total = usage.input_tokens or 0
@@ -118,6 +126,14 @@ class PriceTable:
                 self._known.clear()  # a client may make up names without end
             self._known[key] = self._search(provider, model)
         return self._known[key]
+
+    def is_free(self, provider: str) -> bool:
+        """Whether every model of a provider, named here or not, is known to cost nothing."""
+        entries = self._entries.get(provider, [])
+        has_all = any(pattern == "*" for pattern, _ in entries)
+        return all(price.is_free for _, price in entries) and (
+            has_all or (self._base is not None and self._base.is_free(provider))
+        )
 
     def _search(self, provider: str, model: str) -> Price | None:
         for name in dict.fromkeys((model, _DATE_AT_END.sub("", model))):

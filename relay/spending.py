@@ -304,9 +304,12 @@ class Spending:
         if usage is None and _failed(outcome):
             return 0.0, "exact"  # no provider charges for saying no
         price = self._price(ask, meter.model if meter else "")
+        has_extras = ask.has_extras or (meter is not None and meter.has_extras)
+        if price is not None and price.is_free and not (reports or has_extras):
+            return 0.0, "exact"  # also when it was cut: no count would make it dearer
         if usage is None or meter is None or price is None:
             return None, "unknown"
-        is_exact = is_whole and not (ask.has_extras or meter.has_extras or reports)
+        is_exact = is_whole and not (has_extras or reports)
         return price.cost(usage), "exact" if is_exact else "lower_bound"
 
     def _price(self, ask: Ask, answered: str) -> Price | None:

@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Max, Sum
 
-from runs import bells, box, clock, leftovers, report, retention
+from runs import bells, box, clock, leftovers, report, retention, rules
 from runs.engines import get_engine
 from runs.engines.base import LABEL_INSTALL, LABEL_RUN, ContainerRow, Engine, EngineError
 from runs.holdings import agents_first
@@ -177,7 +177,7 @@ def _last_sign(run: Run) -> dt.datetime:
 def _spent_so_far(run: Run) -> dict[str, Any]:
     """What the calls that were written down came to: the executor took its own sum with it.
 
-    It is a lower bound: calls may have been under way.
+    It is a lower bound, since calls may have been under way, unless they are known to cost nothing.
     """
     relayed = run.mode in ("sealed", "key-safe") and run.started_at is not None
     if not (relayed and run.provider):
@@ -187,6 +187,6 @@ def _spent_so_far(run: Run) -> dict[str, Any]:
     return {
         "spent_usd": sums["cost_usd"],
         "spent_tokens": sums["input_tokens"] + sums["output_tokens"],
-        "spent_is_lower_bound": True,
+        "spent_is_lower_bound": not rules.is_free(run.provider),
         "calls_clamped": run.calls.filter(clamped=True).count(),
     }

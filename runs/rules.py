@@ -111,6 +111,14 @@ def _budget(order: Order) -> Budget | None:
     return Budget(order.budget_usd, order.token_budget, order.budget_strict, unpriced)  # type: ignore[arg-type]
 
 
+def is_free(provider: str) -> bool:
+    """Whether the prices in force say that nothing at this provider costs anything."""
+    try:
+        return (_prices() or shipped_prices()).is_free(provider)
+    except Refusal:
+        return False
+
+
 def _prices() -> PriceTable | None:
     path: Path = settings.SANDUK_HOME / "prices.toml"
     try:

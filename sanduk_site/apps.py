@@ -22,7 +22,7 @@ class SandukSiteConfig(AppConfig):
     default = True
 
     def ready(self) -> None:
-        from sanduk_site import checks, sessions  # noqa: F401 - registers them
+        from sanduk_site import checks, login_audit, sessions  # noqa: F401 - registers them
 
         post_migrate.connect(_make_groups, sender=self)
 

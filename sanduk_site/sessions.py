@@ -11,7 +11,7 @@ from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 from django.utils.deprecation import MiddlewareMixin
 
-from runs import clock
+from runs import audit, clock
 
 KEY, FRESH_KEY = "login_session", "fresh_at"  # in Django's session, which changes its own key
 _BROWSER_MAX = 200
@@ -32,8 +32,11 @@ def _begin(sender: Any, request: HttpRequest, user: Any, **_: Any) -> None:
 
 @receiver(user_logged_out)
 def _end(sender: Any, request: HttpRequest, user: Any, **_: Any) -> None:
-    if user is not None and (pk := request.session.get(KEY)):
-        end(pk, by=user.get_username())
+    if user is None or not (pk := request.session.get(KEY)):
+        return
+    is_first = end(pk, by=user.get_username())
+    if is_first and request.method is not None:  # else it was ended from afar, and said then
+        audit.record("logout", f"user:{user.get_username()}"[:100], actor=user, session=pk)
 
 
 def end(pk: int, *, by: str) -> bool:

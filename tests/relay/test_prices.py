@@ -150,3 +150,13 @@ def test_a_table_with_a_mistake_is_refused_naming_it(old, new, words):
     assert load_prices(GOOD)
     with pytest.raises(InvalidPrices, match=words):
         load_prices(GOOD.replace(old, new))
+
+
+def test_a_provider_is_free_only_where_every_model_is_known_to_cost_nothing():
+    shipped = shipped_prices()
+    assert shipped.is_free("rehearsal")
+    assert not any(shipped.is_free(name) for name in ("openai", "anthropic", "nobody", ""))
+    some = load_prices('[local]\n"small-*" = { input = 0, output = 0 }')
+    assert not some.is_free("local")
+    dear = load_prices("[rehearsal]\nbig = { input = 1, output = 2 }", shipped)
+    assert not dear.is_free("rehearsal")

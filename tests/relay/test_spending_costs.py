@@ -7,6 +7,7 @@ import json
 import pytest
 
 from relay.budget import Budget
+from relay.prices import load_prices
 from tests.relay.paid_calls import DELTA, PATHS, PRICES, START, STREAM, asking, replying, used
 from tests.relay.stand import plain, request, saying, saying_and_closing, sse, standing
 
@@ -166,3 +167,13 @@ async def test_a_large_plain_answer_is_charged():
     async with standing(replying(body), prices=PRICES, budget=Budget(usd=50)) as stand:
         await stand.post(json=asking())
         assert (await stand.record()).cost_usd == 3.0
+
+
+@pytest.mark.parametrize(("usd", "kind"), [(0, "exact"), (1, "unknown")])
+async def test_a_call_without_usage_costs_nothing_only_where_the_price_is_zero(usd, kind):
+    prices = load_prices(f'[anthropic]\n"*" = {{ input = {usd}, output = {usd} }}')
+    async with standing(replying(b"{}"), prices=prices) as stand:
+        await stand.post(PATHS["anthropic"], json=asking())
+        record = await stand.record()
+        assert record.cost_kind == kind
+        assert record.cost_usd == (0 if kind == "exact" else None)

@@ -374,3 +374,15 @@ def test_what_is_no_runs_directory_is_left_alone(engine, install, runtime, tmp_p
 
     assert (tmp_path / "elsewhere").exists()
     assert (runtime / "something").exists()
+
+
+@pytest.mark.parametrize(("provider", "is_least"), [("rehearsal", False), ("openai", True)])
+def test_what_a_lost_run_cost_is_a_lower_bound_unless_its_provider_is_free(
+    engine, install, provider, is_least
+):
+    run = make_run(
+        state="running", lease_owner=GONE, started_at=clock.now(), mode="sealed", provider=provider,
+    )  # fmt: skip
+    reconcile.reconcile()
+    run.refresh_from_db()
+    assert (run.outcome, run.spent_usd, run.spent_is_lower_bound) == ("interrupted", 0, is_least)

@@ -97,10 +97,10 @@ def test_who_is_added_gets_a_link_and_can_sign_in_with_their_role(client, admin)
     assert browser.get("/").status_code == 200
     ben = get_user_model().objects.get(username="ben")
     assert (ben.is_staff, ben.has_perm("runs.stop_run")) == (True, True)
-    actions = ["user.add", "user.link", "user.password", "user.role"]
+    actions = ["login", "user.add", "user.link", "user.password", "user.role"]
     events = AuditEvent.objects.order_by("action")
     assert [(each.action, each.actor) for each in events] == [
-        (action, ben if action == "user.password" else admin) for action in actions
+        (action, ben if action in ("login", "user.password") else admin) for action in actions
     ]
 
 

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from assistants import memory
-from assistants.memory import retention, snapshots, trust
+from assistants.memory import retention, snapshots
 from assistants.models import Assistant, MemorySnapshot, Wakeup
 from runs import clock
 from runs.models import AuditEvent, Decision
@@ -84,48 +84,6 @@ def test_accepted_memory_is_what_the_next_wakeup_starts_from(held):
         "terminal",
     )
     assert AuditEvent.objects.filter(action="memory.accept", subject=f"memory:{after.pk}").exists()
-
-
-def test_accepting_an_older_memory_goes_back_to_it(held):
-    first = wake(held, writing("one", "1"))
-    second = wake(held, writing("two", "2"))
-    memory.accept(held, second)
-    at = r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"
-    told = rf"goes back behind memory {second.pk}, accepted by \w+ at {at}; .*--back"
-    for named in (None, first.pk, second.pk + 1):
-        with pytest.raises(Refusal, match=told):
-            memory.accept(held, first, behind=named)
-    first.refresh_from_db()
-    assert first.review == "waiting"
-    memory.accept(held, first, behind=second.pk)
-    seen = []
-    wake(held, lambda place: seen.extend(names(place)))
-
-    assert seen == ["one"]
-
-
-def test_an_older_memory_is_superseded_by_a_newer_one_that_says_something_else(held):
-    first = wake(held, writing("one", "1"))
-    assert trust.newer_in_force(first) is None
-    second = wake(held, writing("two", "2"))  # it started from nothing, too: no going back yet
-    assert trust.newer_in_force(first) is None
-    memory.accept(held, second)
-    wake(held)  # takes a newer row of the same memory
-    assert trust.newer_in_force(first) == second
-    third = wake(held, writing("three", "3"))
-    now = trust.in_force(held)
-    assert [trust.is_superseded(each, now) for each in (first, second, third)] == [
-        True, False, False,
-    ]  # fmt: skip
-    memory.accept(held, third)
-    assert trust.newer_in_force(first) == third
-
-
-def test_the_same_memory_once_more_goes_back_behind_nothing(held):
-    first, again = wake(held, writing("one", "1")), wake(held, writing("one", "1"))
-    memory.accept(held, again)
-    memory.accept(held, first)
-    assert first.digest == again.digest
 
 
 def test_memory_accepted_during_a_wakeup_that_changes_nothing_is_not_lost(held):
