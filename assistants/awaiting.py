@@ -60,6 +60,8 @@ def items_for(user: Any, *, is_strict: bool | None = None) -> frozenset[int]:
 
 def has_approved(item: OutboxItem, user: Any) -> bool:
     """Whether this person approved exactly this, for where it goes now."""
+    if item.approvals <= 1:  # one approval decided it
+        return False
     subject, given = outbox.subject_of(item), Decision.Verdict.APPROVE
     theirs = Decision.objects.filter(subject=subject, actor=user, digest=item.sha256)
     rows = list(theirs.filter(verdict=given)) if user.pk is not None else []
