@@ -139,10 +139,16 @@ def leads(item: OutboxItem) -> list[dict[str, str]]:
 
 def snapshot_of(item: OutboxItem) -> MemorySnapshot | None:
     """What the workspace held after the wakeup that wrote the item."""
-    if item.wakeup_id is None:
+    if item.wakeup is None:
         return None
-    after = MemorySnapshot.objects.filter(wakeup=item.wakeup_id, moment=MemorySnapshot.Moment.AFTER)
-    return after.select_related("assistant").first()
+    rows = item.wakeup.__dict__  # a page asks more than once
+    if "_after" not in rows:
+        after = MemorySnapshot.objects.filter(
+            wakeup=item.wakeup_id, moment=MemorySnapshot.Moment.AFTER
+        )
+        rows["_after"] = after.select_related("assistant").first()
+    found: MemorySnapshot | None = rows["_after"]
+    return found
 
 
 def changes(snapshot: MemorySnapshot) -> dict[str, Any]:
