@@ -292,15 +292,15 @@ def _check_intact(change: Change, attempt: Attempt) -> None:
 
 def _check_tests(attempt: Attempt, said: Rules, words: Accepting) -> str:
     """What is known of the tests, in words; Refusal when that is not enough."""
+    if words.no_test and not words.reason.strip():
+        raise Refusal("--no-test needs a --reason, which is kept")
     if not said.test_command:
-        return "none are named for this repository"
+        return _by_hand(attempt, words)
     last = tests_of(attempt, said.test_command)
     if last is not None and last.outcome == TestRun.Outcome.PASSED:
         return "passed"
     known = f"{last.outcome.replace('_', ' ')}" if last is not None else "not run"
     if words.no_test:
-        if not words.reason.strip():
-            raise Refusal("--no-test needs a --reason, which is kept")
         return f"{known}; accepted without them"
     if last is None or last.outcome == TestRun.Outcome.NOT_RUN:
         raise TestsNeeded(
@@ -311,6 +311,21 @@ def _check_tests(attempt: Attempt, said: Rules, words: Accepting) -> str:
         f"the tests on exactly this content: {known}; sanduk change revise, or --no-test with a "
         "--reason"
     )
+
+
+def _by_hand(attempt: Attempt, words: Accepting) -> str:
+    """What is known where the operator names no tests: somebody may have run some."""
+    ended = TestRun.objects.filter(digest=attempt.digest).exclude(outcome="")
+    last = ended.order_by("-ended_at", "-pk").first()
+    if last is None:
+        return "none are named for this repository"
+    outcome = last.outcome.replace("_", " ")
+    if last.outcome != TestRun.Outcome.PASSED and not words.reason.strip():
+        raise Refusal(
+            f"the last tests on exactly this content, run by hand: {outcome}; letting it pass "
+            "needs a --reason"
+        )
+    return f"none are named for this repository; by hand, {outcome}"
 
 
 def _check_reason(attempt: Attempt, reason: str) -> None:

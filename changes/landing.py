@@ -24,6 +24,15 @@ from runs.visible import visible, visible_name
 _ORDINARY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(?:/[A-Za-z0-9][A-Za-z0-9_-]*)*")
 _SUBJECT = 72  # characters
 _SIGNING_S = 120.0  # somebody may have to type a passphrase
+# what git runs to sign, and what it takes where nothing is named
+_SIGNERS = {
+    "gpg.program": "gpg",
+    "gpg.openpgp.program": "",
+    "gpg.x509.program": "gpgsm",
+    "gpg.ssh.program": "ssh-keygen",
+    "gpg.ssh.defaultKeyCommand": "",
+    "core.askPass": "",
+}
 # what was written survives a power cut before anybody is told that it was accepted
 _DURABLE = {"core.fsync": "committed", "i18n.commitEncoding": "UTF-8"}
 
@@ -142,7 +151,7 @@ def _ref(found: Repository, branch: str) -> str:
     """The full name, when a branch may be called so and nothing stands on it unborn."""
     ref = f"refs/heads/{branch}"
     allowed = _ORDINARY.fullmatch(branch) is not None or _is_allowed(ref)
-    if branch.startswith("-") or branch == "HEAD":
+    if branch.startswith(("-", "refs/")) or branch == "HEAD":
         allowed = False
     if not allowed:
         raise Refusal(f"no branch can be called {visible(branch)!r}")
@@ -193,13 +202,26 @@ def _signed(found: Repository, words: Sequence[str], who: Mapping[str, str], tol
     try:
         return git(
             *words, "-S",
-            git_dir=found.git_dir, env=who, stdin=told, settings=_DURABLE, owner=True,
-            timeout_s=_SIGNING_S,
+            git_dir=found.git_dir, env=who, stdin=told, settings={**_DURABLE, **_signers()},
+            owner=True, timeout_s=_SIGNING_S,
         )  # fmt: skip
     except GitError as exc:
         raise Refusal(
             f"git could not sign the commit ({exc}): unlock the key, or accept unsigned"
         ) from None
+
+
+def _signers() -> dict[str, str]:
+    """The programs that sign, of the account's own configuration: a repository names none."""
+    found = {}
+    for name, usual in _SIGNERS.items():
+        said = ""
+        for scope in ("--system", "--global"):
+            words = ("config", scope, "--includes", "--get", name)
+            said = line(git(*words, owner=True, codes=(0, 1, 128))) or said
+        found[name] = said or usual
+    found["gpg.openpgp.program"] = found["gpg.openpgp.program"] or found["gpg.program"]
+    return found
 
 
 def _at(found: Repository, name: str) -> str:

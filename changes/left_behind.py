@@ -72,7 +72,8 @@ def _dirty(found: Repository, top: Path, tree: str) -> tuple[list[bytes], list[b
             "GIT_INDEX_FILE": str(Path(scratch) / "index"),
         }
         if index.is_file():
-            shutil.copyfile(index, env["GIT_INDEX_FILE"])
+            # with its time: git looks closely at files that are as old as their index
+            shutil.copy2(index, env["GIT_INDEX_FILE"])
 
         conversion = ("config", "core.autocrlf")
         said = line(git(*conversion, git_dir=found.git_dir, owner=True, codes=(0, 1)))

@@ -18,10 +18,11 @@ _UNSEEN = re.compile(
 # joiners make emoji and are letters' neighbours in several scripts; between ours they only hide
 _JOINER = re.compile("(?<=[!-~])[\u200c\u200d]|[\u200c\u200d](?=[!-~])")
 _CONTROL = re.compile("[\x01-\x08\x0b\x0e-\x1f\x7f-\x9f]")
-# a letter of the Cyrillic or Greek alphabet that looks like one of ours, within a word of ours
+# a letter of the Cyrillic or Greek alphabet that looks like one of ours, within a word of ours:
+# the two nearest are looked for, as a search from each letter over all of a long line never ends
 _MIXED = re.compile(
-    "(?:[A-Za-z][A-Za-z0-9_]*[аеорсухіјѕԁһοАВЕКМНОРСТХІЈΑΒΕΖΗΙΚΜΝΟΡΤΥΧ])"
-    "|(?:[аеорсухіјѕԁһοАВЕКМНОРСТХІЈΑΒΕΖΗΙΚΜΝΟΡΤΥΧ][A-Za-z0-9_]*[A-Za-z])"
+    "[A-Za-z][0-9_]*[аеорсухіјѕԁһοАВЕКМНОРСТХІЈΑΒΕΖΗΙΚΜΝΟΡΤΥΧ]"
+    "|[аеорсухіјѕԁһοАВЕКМНОРСТХІЈΑΒΕΖΗΙΚΜΝΟΡΤΥΧ][0-9_]*[A-Za-z]"
 )
 _FAR = re.compile(r"\S[ \t]{150,}\S")
 _PLAIN = re.compile(rb"[\x09\x0c\x20-\x7e]*")

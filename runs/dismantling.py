@@ -23,6 +23,7 @@ STATE = (
     "sanduk.sqlite3", "sanduk.sqlite3-wal", "sanduk.sqlite3-shm", "secret_key", "credentials",
     "credentials.lock", "install-id", "runs", "memory", "repos", "engines", "locks", "schema",
     "schema.lock", "retention", "cache", "pulse", "audit-head", "audit-head.lock",
+    "changes", "clones", "tests",
     "up.json", "up.draft",  # stay when the site's supervisor was killed
 )  # fmt: skip
 

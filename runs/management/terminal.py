@@ -45,6 +45,9 @@ class _Parser(CommandParser):
         """No flag means anything with an empty value, and one that guards must not let pass."""
         if action.option_strings and not all(str(each).strip() for each in arg_strings):
             raise argparse.ArgumentError(action, "its value is empty; leave the flag out instead")
+        if action.option_strings and action.nargs is None and "--" in arg_strings:
+            # argparse would drop it, and give a list where a word is expected
+            raise argparse.ArgumentError(action, "-- is no value")
         return super()._get_values(action, arg_strings)
 
     def _takes_task(self) -> bool:

@@ -245,6 +245,23 @@ def test_accepting_needs_a_green_of_this_command_on_this_content(project):
 
 
 @pytest.mark.parametrize("outcome", ["failed", "timed_out", "not_run"])
+def test_tests_by_hand_that_are_not_green_need_a_reason(project, outcome):
+    change = project.change()
+    project.tested(change, "true")
+    project.tested(change, "make check", outcome)
+    known = outcome.replace("_", " ")
+
+    with pytest.raises(Refusal, match=f"by hand: {known}; letting it pass needs a --reason"):
+        gate.accept(change.uid, SOMEBODY, yes())
+    with pytest.raises(Refusal, match="--no-test needs a --reason"):
+        gate.accept(change.uid, SOMEBODY, yes(no_test=True))
+    standing = gate.accept(change.uid, SOMEBODY, yes(reason="a slow machine"))
+
+    trailer = f"Sanduk-Tests: none are named for this repository; by hand, {known}\n"
+    assert trailer in standing.change.landing["message"]
+
+
+@pytest.mark.parametrize("outcome", ["failed", "timed_out", "not_run"])
 def test_tests_that_are_not_green_refuse_unless_somebody_says_why_not(project, outcome):
     project.rule('test_command = "pytest -q"\n')
     change = project.change()

@@ -192,7 +192,21 @@ def test_of_two_different_that_land_at_once_one_wins(changed):
 
 @pytest.mark.parametrize(
     "name",
-    ["", "-x", "HEAD", "a..b", "a b", "a~1", "x.lock", "../main", "a\nb", "@{-1}", "a\0b", "/x"],
+    [
+        "",
+        "-x",
+        "HEAD",
+        "a..b",
+        "a b",
+        "a~1",
+        "x.lock",
+        "../main",
+        "a\nb",
+        "@{-1}",
+        "a\0b",
+        "/x",
+        "refs/heads/x",
+    ],
 )
 def test_a_name_no_branch_can_have_is_refused(name, changed):
     with pytest.raises(Refusal, match="no branch can be called"):

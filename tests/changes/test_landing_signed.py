@@ -84,3 +84,27 @@ def test_each_commit_of_a_series_is_signed_and_found_again(changed, signing):
     for other in ([(first, "other words\n")], [], [*before, *before]):
         with pytest.raises(BranchTaken):
             landed(changed, sign=True, before=other)
+
+
+@pytest.mark.parametrize(
+    "setting", ["gpg.program", "gpg.openpgp.program", "gpg.ssh.program", "gpg.x509.program"]
+)
+@pytest.mark.parametrize("style", ["openpgp", "ssh", "x509"])
+def test_a_program_the_repository_names_never_runs(changed, signing, tmp_path, setting, style):
+    ran = tmp_path / "ran"
+    program = tmp_path / "theirs"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\nexit 1\n")
+    program.chmod(0o755)
+    for key, value in ((setting, str(program)), ("gpg.format", style),
+                       ("gpg.ssh.defaultKeyCommand", str(program))):  # fmt: skip
+        person_git(changed.repository, "config", key, value)
+    if style == "ssh":
+        person_git(signing, "config", "--file", str(signing / ".gitconfig"), "--unset",
+                   "user.signingKey")  # fmt: skip
+
+    if style == "openpgp":
+        assert landed(changed, sign=True)
+    else:
+        with pytest.raises(Refusal, match="could not sign"):
+            landed(changed, sign=True)
+    assert not ran.exists()

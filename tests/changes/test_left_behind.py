@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 from tests.changes.making import commit, person_git, provided, repository, scene, write
@@ -61,6 +62,18 @@ def test_what_is_not_committed_is_said(tmp_path):
     assert left_out[0] == "3 files (README.md, gone, staged) with changes that are not committed"
     assert left_out[1] == "1 untracked path (new\\x1b[2J)"
     assert len(left_out) == 2
+
+
+def test_an_edit_of_the_same_size_and_moment_is_not_overlooked(tmp_path):
+    made = repository(tmp_path / "r", {"a": b"1"})
+    index, moment = made / ".git" / "index", 1_700_000_000
+    os.utime(made / "a", (moment, moment))
+    person_git(made, "update-index", "--refresh")
+    (made / "a").write_bytes(b"2")
+    os.utime(made / "a", (moment, moment))
+    os.utime(index, (moment, moment))
+
+    assert provided(made, tmp_path).left_out[0].startswith("1 file (a) with changes")
 
 
 def test_looking_for_what_is_not_committed_runs_no_filter_and_no_monitor(tmp_path):

@@ -337,3 +337,16 @@ def test_more_flags_than_anybody_reads_are_counted_and_the_gravest_kept(store, m
 
     assert [f.path for f in seen.flags] == [b".envrc", b"auth0.py", b"auth1.py", b""]
     assert "3 more flags" in seen.flags[-1].reason
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "A1_", "1\u0430", " ", "{", "password=", "xoxb-", "\\u0061"]
+)
+@pytest.mark.parametrize("name", ["long.py", "test_long.js"])
+def test_a_line_of_megabytes_is_looked_at_to_its_end(store, piece, name):
+    line = piece * (2_000_000 // len(piece)) + " = 'pas\u0441word'\n"
+
+    hidden = [flag for flag in found(store, {name: line}).flags if flag.category == "hidden-text"]
+    assert "a letter of another alphabet that looks like one of ours" in {
+        flag.reason for flag in hidden
+    }

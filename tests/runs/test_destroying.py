@@ -54,6 +54,8 @@ def test_stored_keys_are_spoken_of_where_there_are_any(monkeypatch, capsys):
 def test_what_a_killed_site_left_of_where_it_was_goes_too(monkeypatch, settings):
     whereabouts.write_down("http://127.0.0.1:8000")  # and its process is killed
     (settings.SANDUK_HOME / "up.draft").touch()
+    for name in ("changes", "clones", "tests"):
+        (settings.SANDUK_HOME / name / ("a" * 12)).mkdir(parents=True)
     monkeypatch.setattr("sys.stdin", io.StringIO("destroy\n"))
     call_command("sanduk_destroy")
     assert not settings.SANDUK_HOME.exists()

@@ -33,3 +33,13 @@ def test_an_empty_value_is_refused(name, flag, capsys):
 
         assert ended.value.code == 2
         assert "its value is empty; leave the flag out instead" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "flag"), list(flags()))
+def test_two_dashes_are_no_value(name, flag, capsys):
+    command = load_command_class(get_commands()[name], name)
+    with pytest.raises(SystemExit) as ended:
+        command.create_parser("sanduk", name).parse_args([f"{flag}=--"])
+
+    assert ended.value.code == 2
+    assert "-- is no value" in capsys.readouterr().err
