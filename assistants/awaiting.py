@@ -30,11 +30,12 @@ def open_memories(user: Any) -> Any:
     return found.annotate(is_ruled=Exists(ruled)).order_by("taken_at", "pk")
 
 
-def items_for(user: Any, *, is_strict: bool | None = None) -> frozenset[int]:
+def items_for(user: Any, *, is_strict: bool | None = None, found: Any = None) -> frozenset[int]:
     """Those of them whose approval by this person would count, and was not given yet.
 
     Args:
         is_strict: whether four eyes are on; None: look.
+        found: rows of `open_items`; None: all.
     """
     if not user.has_perm("assistants.decide_outboxitem"):
         return frozenset()
@@ -42,20 +43,15 @@ def items_for(user: Any, *, is_strict: bool | None = None) -> frozenset[int]:
     given = Decision.objects.filter(actor=user, subject__startswith="outbox:")
     decided = set(given.values_list("subject", "digest"))
     strict = four_eyes.is_on() if is_strict is None else is_strict
-    rows = (
-        open_items(user)
-        .select_related("wakeup", "assistant")
-        .defer("body")
-        .order_by("created_at", "pk")
-    )
-    found = []
-    for item in rows[:LOOKED_AT]:
+    rows = open_items(user).select_related("wakeup", "assistant").defer("body")
+    mine = []
+    for item in rows.order_by("created_at", "pk")[:LOOKED_AT] if found is None else found:
         if (outbox.subject_of(item), item.sha256) in decided and not _counts_no_more(item, user):
             continue
         if (strict or item.exclude_author) and not outbox.may_approve(item, person):
             continue
-        found.append(item.pk)
-    return frozenset(found)
+        mine.append(item.pk)
+    return frozenset(mine)
 
 
 def has_approved(item: OutboxItem, user: Any) -> bool:

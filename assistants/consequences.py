@@ -93,8 +93,8 @@ def last_failed(assistants: Iterable[Assistant]) -> dict[int, Wakeup]:
     """The last failed wakeup of each, by the assistant's primary key."""
     failed = Wakeup.objects.filter(assistant=OuterRef("pk"), outcome__in=FAILURES).order_by("-pk")
     chosen = Assistant.objects.filter(pk__in=[each.pk for each in assistants])
-    pks = chosen.annotate(last=Subquery(failed.values("pk")[:1])).values_list("last", flat=True)
-    rows = Wakeup.objects.filter(pk__in=[pk for pk in pks if pk is not None])
+    last = chosen.annotate(last=Subquery(failed.values("pk")[:1])).exclude(last=None)
+    rows = Wakeup.objects.filter(pk__in=last.values("last"))
     return {row.assistant_id: row for row in rows.select_related("run").defer("run__report")}
 
 

@@ -235,28 +235,28 @@ def trouble(among: Q | None = None) -> list[str]:
         among: which of them; None for all.
     """
     awake = Assistant.objects.awake().filter(among or Q())
-    return [*_without_a_slot(awake), *_by_host(awake)]
-
-
-def _by_host(awake: QuerySet[Assistant]) -> list[str]:
     newest = Wakeup.objects.filter(assistant=OuterRef("pk"), state=Wakeup.State.ENDED)
     reason = Subquery(newest.order_by("-ended_at", "-pk").values("reason")[:1])
-    found = awake.annotate(reason=reason).order_by("name")
+    slots = Schedule.objects.filter(assistant=OuterRef("pk"), next_at__isnull=False)
+    found = awake.annotate(reason=reason, has_slot=Exists(slots)).order_by("name")
+    wrong = found.filter(Q(has_slot=False) | Q(reason__startswith=BY_HOST))
+    rows = list(wrong.values_list("name", "has_slot", "reason"))
+    slotless = [
+        f"assistant {name} is enabled and has no next wakeup; to plan one: sanduk assistant "
+        f"disable {name}, then enable {name}"
+        for name, has_slot, _ in rows
+        if not has_slot
+    ]
+    return [*slotless, *_by_host((name, why or "") for name, _, why in rows)]
+
+
+def _by_host(rows: Iterable[tuple[str, str]]) -> list[str]:
     of_cause = defaultdict(list)
-    rows = found.filter(reason__startswith=BY_HOST).values_list("name", "reason")
     for name, why in rows:
-        of_cause[why.removeprefix(BY_HOST)].append(name)
+        if why.startswith(BY_HOST):
+            of_cause[why.removeprefix(BY_HOST)].append(name)
     return [
         f"this host could not run {', '.join(names[:5])}"
         f"{f' and {len(names) - 5} more' if len(names) > 5 else ''}: {visible(why, limit=300)}"
         for why, names in of_cause.items()
-    ]
-
-
-def _without_a_slot(awake: QuerySet[Assistant]) -> list[str]:
-    stuck = awake.annotate(next_slot=Min("schedules__next_at"))
-    return [
-        f"assistant {each.name} is enabled and has no next wakeup; to plan one: sanduk assistant "
-        f"disable {each.name}, then enable {each.name}"
-        for each in stuck.filter(next_slot=None)
     ]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Case, Exists, F, OuterRef, Q, TextField, Value, When
+from django.db.models.functions import Cast, Concat
 
 from changes import gate, rules
 from changes.models import Change, RiskFlag, Skill
@@ -26,32 +26,55 @@ def open_skills() -> Any:
     return Skill.objects.filter(state=Skill.State.PROPOSED)
 
 
-def changes_for(user: Any, found: Any = None) -> frozenset[int]:
+def changes_for(user: Any, found: Any = None, *, is_strict: bool | None = None) -> frozenset[int]:
     """Those whose acceptance by this person would count, and was not given yet.
 
-    A fixed number of questions to the database, however many there are.
-
     Args:
-        found: some of `open_changes`; all without.
+        found: some of `open_changes`, or rows of `judged`; all without.
+        is_strict: whether four eyes are on; None: look.
     """
     if not user.has_perm("changes.decide_change"):
         return frozenset()
-    second = RiskFlag.objects.filter(attempt=OuterRef("attempt"), needs_second_person=True)
-    asked = open_changes() if found is None else found
-    rows = list(asked.annotate(needs_second=Exists(second))[:LOOKED_AT])
-    if not rows:
+    if not isinstance(found, list):
+        found = list(judged(open_changes() if found is None else found, user)[:LOOKED_AT])
+    if not found:
         return frozenset()
-    given = Decision.objects.filter(actor=user, subject__startswith="change:")
-    decided = set(given.values_list("subject", "digest"))
-    theirs, is_strict = _asked_by(user, rows), four_eyes.is_on()
-    excludes = {each.repository.uid: _excludes_author(each.repository.uid) for each in rows}
+    strict = four_eyes.is_on() if is_strict is None else is_strict
+    excludes = {each.repository.uid: _excludes_author(each.repository.uid) for each in found}
     return frozenset(
         each.pk
-        for each in rows
-        if (gate.subject_of(each), each.attempt.digest) not in decided
-        and not (
-            each.uid in theirs and (is_strict or each.needs_second or excludes[each.repository.uid])
-        )
+        for each in found
+        if not each.is_decided
+        and not (each.is_theirs and (strict or each.needs_second or excludes[each.repository.uid]))
+    )
+
+
+def judged(found: Any, user: Any) -> Any:
+    """Changes that know, in the same question, what their acceptance by this person would be.
+
+    `needs_second`: a flag asks for another person than the author; `is_decided`: they decided
+    on exactly this; `is_theirs`: they asked for it, or for a revision of it.
+    """
+    change = Concat(Value("change:"), F("uid"))
+    round_ = Concat(change, Value("/"), Cast(F("round"), TextField()))
+    accounts = TerminalAccount.objects.filter(user=user)
+    second = RiskFlag.objects.filter(attempt=OuterRef("attempt"), needs_second_person=True)
+    given = Decision.objects.filter(actor=user, digest=OuterRef("attempt__digest"))
+    revised = AuditEvent.objects.filter(
+        Q(actor=user) | Q(account__in=accounts.values("account")), action=gate.REVISED
+    )
+    return found.annotate(
+        named=change,
+        subject=Case(When(round__gt=1, then=round_), default=change, output_field=TextField()),
+    ).annotate(
+        needs_second=Exists(second),
+        is_decided=Exists(given.filter(subject=OuterRef("subject"))),
+        is_theirs=Case(
+            When(requested_by=user, then=True),
+            When(Exists(accounts.filter(account=OuterRef("requested_as"))), then=True),
+            When(Exists(revised.filter(subject=OuterRef("named"))), then=True),
+            default=False,
+        ),
     )
 
 
@@ -59,23 +82,6 @@ def count_for(user: Any) -> int:
     """How many changes and skills wait for a decision that this person may take."""
     skills = open_skills().count() if user.has_perm("changes.decide_skill") else 0
     return len(changes_for(user)) + skills
-
-
-def _asked_by(user: Any, rows: list[Change]) -> set[str]:
-    """The changes of these that this person asked for, or for a revision of."""
-    accounts = TerminalAccount.objects.filter(user=user)
-    own = set(accounts.values_list("account", flat=True))
-    subjects = {f"change:{each.uid}" for each in rows}
-    revised: dict[str, set[Any]] = defaultdict(set)
-    events = AuditEvent.objects.filter(action=gate.REVISED, subject__in=subjects)
-    for subject, actor, account in events.values_list("subject", "actor", "account"):
-        revised[subject] |= {actor, account}
-    me = {user.pk, *own}
-    return {
-        each.uid
-        for each in rows
-        if {each.requested_by_id, each.requested_as} & me or revised[f"change:{each.uid}"] & me
-    }
 
 
 def _excludes_author(repository: str) -> bool:

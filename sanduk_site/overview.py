@@ -13,8 +13,8 @@ from django.urls import reverse
 
 from assistants import awaiting, consequences, excerpts, listing
 from assistants.memory import marking
-from assistants.models import Assistant, Delivery, OutboxItem, Schedule
-from runs import backup_age, clock, figures, four_eyes, host_states, own_words, pulse
+from assistants.models import Assistant, Delivery, Schedule
+from runs import backup_age, clock, figures, host_states, own_words, pulse
 from runs.models import Run, RunEvent
 from runs.own_words import Words
 from runs.sight import seen_by
@@ -38,11 +38,18 @@ class Trouble:
     action: str = "See"
 
 
-def waiting(user: Any) -> dict[str, Any]:
-    """What waits for a decision, how much of it for this person, and how much for others."""
-    is_strict = four_eyes.is_on()
-    mine = awaiting.items_for(user, is_strict=is_strict)
-    items, memories = items_waiting(user, mine), list(awaiting.open_memories(user)[:SHOWN])
+def waiting(user: Any, *, is_strict: bool) -> dict[str, Any]:
+    """What waits for a decision, how much of it for this person, and how much for others.
+
+    Args:
+        is_strict: whether four eyes are on.
+    """
+    items = items_waiting(user)
+    known = items if len(items) < SHOWN else None
+    mine = awaiting.items_for(user, is_strict=is_strict, found=known)
+    for item in items:
+        item.is_mine = item.pk in mine
+    memories = list(awaiting.open_memories(user)[:SHOWN])
     found = memories if len(memories) < SHOWN else None
     to_review = awaiting.memories_for(user, is_strict=is_strict, found=found)
     mark_memories(memories, to_review)
@@ -56,7 +63,7 @@ def waiting(user: Any) -> dict[str, Any]:
     }
 
 
-def items_waiting(user: Any, mine: frozenset[int]) -> list[OutboxItem]:
+def items_waiting(user: Any) -> list[Any]:
     """Undecided items, the oldest first, with the beginning of what they say and where they go."""
     found = awaiting.open_items(user).select_related("assistant", "wakeup__run")
     found = found.order_by("created_at", "pk")
@@ -64,7 +71,6 @@ def items_waiting(user: Any, mine: frozenset[int]) -> list[OutboxItem]:
     for item in rows:
         item.title = excerpts.title(item.begins)
         item.goes_to = excerpts.destinations(item.assistant)
-        item.is_mine = item.pk in mine
         item.is_old = clock.now() - item.created_at > OLD
     return rows
 

@@ -19,17 +19,22 @@ def count_for(user: Any) -> int:
     return assistants.awaiting.count_for(user) + awaiting.count_for(user)
 
 
-def changes_for(user: Any) -> dict[str, Any]:
-    """Changes and skills that wait, how many of them for this person, and how many for others."""
-    mine = awaiting.changes_for(user)
+def changes_for(user: Any, *, is_strict: bool) -> dict[str, Any]:
+    """Changes and skills that wait, how many of them for this person, and how many for others.
+
+    Args:
+        is_strict: whether four eyes are on.
+    """
     found = awaiting.open_changes()
-    rows = list(with_marks(found)[:SHOWN])
+    looked_at = list(awaiting.judged(with_marks(found), user)[: awaiting.LOOKED_AT])
+    mine = awaiting.changes_for(user, looked_at, is_strict=is_strict)
+    rows = looked_at[:SHOWN]
     for change in rows:
         change.is_mine = change.pk in mine
         change.is_old = clock.now() - change.state_at > OLD
     skills = awaiting.open_skills().count()
     decides = user.has_perm("changes.decide_skill")
-    many = len(rows) if len(rows) < SHOWN else found.count()
+    many = len(looked_at) if len(looked_at) < awaiting.LOOKED_AT else found.count()
     return {
         "changes": rows,
         "skills": skills,
