@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TypeVar
 
-from changes.models import Change, Repository, Skill
+from django.db.models import QuerySet
+
+from changes.models import Batch, Change, Repository, Skill
 from changes.repository import find
+from runs.models import Run
 from runs.paths import expanded
 from runs.refusal import Refusal
 from runs.visible import visible
@@ -13,20 +17,37 @@ from runs.visible import visible
 _HEX = re.compile("[0-9a-f]{1,12}")
 _VERSION = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9_-]{0,63})(?:@(?P<version>[1-9][0-9]{0,8}))?")
 _TOLD = 3  # ids named in a refusal
+_Row = TypeVar("_Row", Change, Batch)
 
 
 def one_change(word: str) -> Change:
     """The change with this id, or the only one whose id begins so. Raises Refusal."""
-    asked = word.lower()
     known = Change.objects.select_related("repository", "attempt", "requested_by")
+    found = _beginning(known, word, "changes")
+    if found is None:
+        is_run = _HEX.fullmatch(word) and Run.objects.filter(uid=word).exists()
+        hint = f"it is a run: sanduk show {word}" if is_run else "sanduk change list shows them"
+        raise Refusal(f"there is no change {visible(word)!r}; {hint}")
+    return found
+
+
+def one_batch(word: str) -> Batch:
+    """The batch with this id, or the only one whose id begins so. Raises Refusal."""
+    found = _beginning(Batch.objects.all(), word, "batches")
+    if found is None:
+        raise Refusal(f"there is no batch {visible(word)!r}; sanduk change list --json names them")
+    return found
+
+
+def _beginning(known: QuerySet[_Row], word: str, kind: str) -> _Row | None:
+    """The only row whose id begins with a word; None for none. Raises Refusal for several."""
+    asked = word.lower()
     found = list(known.filter(uid__startswith=asked)[: _TOLD + 1]) if _HEX.fullmatch(asked) else []
-    if not found:
-        raise Refusal(f"there is no change {visible(word)!r}; sanduk change list shows them")
     if len(found) > 1:
         more = ", …" if len(found) > _TOLD else ""
         ids = ", ".join(each.uid for each in found[:_TOLD])
-        raise Refusal(f"{word!r} begins the ids of several changes ({ids}{more}); give more of it")
-    return found[0]
+        raise Refusal(f"{word!r} begins the ids of several {kind} ({ids}{more}); give more of it")
+    return found[0] if found else None
 
 
 def one_repository(word: str) -> Repository:

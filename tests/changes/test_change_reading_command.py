@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from changes.management.actions import ACTIONS, found
-from changes.models import Change, RiskFlag, TestRun
+from changes.models import Batch, Change, RiskFlag, TestRun
 from tests.changes.commanding import Terminal
 from tests.changes.rows import Project, make_change, make_repository, reviewed, run_git
+from tests.factories import make_run
 
 pytestmark = pytest.mark.django_db
 HOSTILE = "\x1b[2Jgone‮txt"
@@ -65,15 +66,17 @@ def test_the_list_shows_what_waits_with_its_flags_and_size(sanduk, project: Proj
 
 def test_the_list_is_narrowed_by_repository_state_batch_and_age(sanduk, project: Project):
     one = project.change(batch="b" * 12)
+    Batch.objects.create(uid="b" * 12, repository=project.repository)
     make_change()
 
     for words in (
         ("--repo", str(project.path)), ("--repo", project.repository.uid), ("--state", "review"),
-        ("--batch", "b" * 12),
+        ("--batch", "b" * 12), ("--batch", "bb"),
     ):  # fmt: skip
         assert [each["id"] for each in sanduk("list", "--json", *words).data] == [one.uid]
     assert len(sanduk("list", "--json", "--since", "1h").data) == 2
     assert sanduk("list", "--since", "soon").code == 2
+    assert "there is no batch 'cc'" in sanduk("list", "--batch", "cc").err
     assert sanduk("list", "--waiting", "--state", "failed").code == 2
     said = sanduk("list", "--repo", str(project.path.parent / "elsewhere"))
     assert said.code == 2
@@ -111,6 +114,8 @@ def test_the_beginning_of_an_id_is_enough_where_it_is_one_change(sanduk):
         assert said.code == 2
         assert "there is no change" in said.err
         assert "\x1b" not in said.err
+    run = make_run()
+    assert f"it is a run: sanduk show {run.uid}" in sanduk("show", run.uid).err
 
 
 def test_what_is_shown_begins_with_what_to_look_at(sanduk, project: Project):
@@ -274,6 +279,10 @@ def test_the_paths_of_a_change_are_listed_and_chosen(sanduk, project: Project):
     assert "a.py b/a.py" not in only
     [row] = sanduk("diff", change.uid, "--json", "--path", "a.py").data
     assert (row["path"], row["kind"], row["added_lines"]) == ("a.py", "added", 1)
+    for words in (("--path", "c.py"), ("--files", "--path", "c.py"), ("--json", "--path", "c.py")):
+        said = sanduk("diff", change.uid, *words)
+        assert (said.code, said.out) == (2, "")
+        assert "nothing that changed is called c.py" in said.err
 
 
 def test_an_earlier_attempt_can_be_read(sanduk, project: Project):

@@ -13,7 +13,7 @@ from changes.management import as_data, telling
 from changes.management.acting import ChangeCommand, add_repository
 from changes.models import Change, Skill, TestRun
 from changes.models.change import State
-from changes.named import one_repository
+from changes.named import one_batch, one_repository
 from runs import clock, duration
 from runs.management.numbers import whole
 from runs.management.terminal import add_json_flag
@@ -53,7 +53,7 @@ class List(ChangeCommand):
         if state:
             found = found.filter(state=state)
         if options["batch"]:
-            found = found.filter(batch=options["batch"])
+            found = found.filter(batch=one_batch(options["batch"]).uid)
         rows = list(found[: options["limit"]])
         counts = as_data.flag_counts(rows)
         if options["json"]:

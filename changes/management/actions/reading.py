@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -162,6 +162,7 @@ class Diff(ChangeCommand):
             files = files_of(change, attempt, between)
             wanted = {os.fsencode(path) for path in options["path"]}
             files = [each for each in files if not wanted or each.path in wanted]
+            _check_there(files, options["path"])
             if options["json"]:
                 self.print_json([as_data.file(each) for each in files])
             else:
@@ -170,11 +171,19 @@ class Diff(ChangeCommand):
             return 0
         paths = [os.fsencode(path) for path in options["path"]]
         patch = patch_of(change, attempt, paths, between)
+        _check_there(patch, options["path"])
         if sys.stdout.isatty():
             _write_visible(patch, colours=True)
         else:
             _write_bytes(patch)
         return 0
+
+
+def _check_there(found: Sized, paths: list[str]) -> None:
+    """Nothing at all would look like no difference. Raises Refusal."""
+    if paths and not found:
+        names = ", ".join(visible(path, limit=200) for path in paths[:3])
+        raise Refusal(f"nothing that changed is called {names}; change diff --files lists what did")
 
 
 def attempt_of(change: Change, number: int) -> Attempt:
