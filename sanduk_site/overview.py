@@ -186,7 +186,8 @@ def _of_deliveries(user: Any) -> list[Trouble]:
             f"Item {each.item_id} of {each.item.assistant.name} to {each.destination.name} {words}."
         )
         url = reverse("outbox-item", args=[each.item_id])
-        found.append(Trouble(kind, head, each.error, each.ended_at, url))
+        # it may repeat what a destination answered
+        found.append(Trouble(kind, head, Words("", each.error), each.ended_at, url))
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 from django.contrib.auth import get_user_model
 from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client
@@ -61,6 +63,13 @@ def item(body: str, assistant: str = "scout", author: str = "", approvals: int =
         audit.record(asked.ACTION, asked.subject_of(wakeup), actor=actor)
     made = outbox.write(wakeup, body, Config(hold=True, approvals=approvals))
     return int(made.pk)
+
+
+def oldest_item(body: str) -> int:
+    """One that stands before all others on Home, which lists the oldest only."""
+    pk = item(body)
+    OutboxItem.objects.filter(pk=pk).update(created_at=clock.now() - dt.timedelta(days=60))
+    return pk
 
 
 def state_of(item: int) -> list[str]:

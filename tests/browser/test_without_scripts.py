@@ -16,7 +16,7 @@ def visitor(site: GoingSite, visits: Visits) -> Visitor:
 
 
 def test_what_home_lists_is_opened_and_approved(site: GoingSite, visits: Visits):
-    item = site.rows.one("item", "# Plainly")
+    item = site.rows.one("oldest_item", "# Plainly")
     visitor = visits(site, scripts=False)
     page = visitor.log_in(ADMIN)
 

@@ -201,6 +201,8 @@ def test_what_needs_a_look_is_named(client, settings):
         "why failed", "may or may not have arrived", "was given up", "MB are free",
     ):  # fmt: skip
         assert words in shown, words
+    assert '<q class="sk-said">why failed</q>' in shown, "a destination's answer may be in it"
+    assert '<q class="sk-said">the host went away</q>' not in shown
 
 
 def test_a_worker_that_sleeps_is_told_of_and_one_that_works_is_not(client, tmp_path):
