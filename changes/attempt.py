@@ -220,9 +220,12 @@ class Attempting:
     def _take(self, work: Path, base_commit: str, run: Run) -> None:
         account, wrong = results.take(work)
         left, proposed = artifacts.take(work), skills.take(work)
-        for sentence in [wrong, *(f"skill {name}: {why}" for name, why in proposed.refused)]:
-            if sentence:
-                self._tell.warn(visible(sentence))
+        unread = [(f".sanduk/skills/{name}", why) for name, why in proposed.refused]
+        if wrong:
+            file = f".sanduk/{results.FILE}"
+            unread.insert(0, (file, wrong.removeprefix(f"{results.FILE}: ")))
+        for path, why in unread:
+            self._tell.warn(visible(f"{path}: {why}"))
         store = attempts.store_of(self.change.repository, base_commit)
         result = tree.read(work, store, base_commit)
         kept = self._series(work, store, base_commit, result.tree)
@@ -244,7 +247,7 @@ class Attempting:
         self._still_wanted()
         attempts.write(
             self.change, self._owner, base_commit, result,
-            task=self._task, run=run, results=account, series=kept, beside=beside,
+            task=self._task, run=run, results=account, series=kept, unread=unread, beside=beside,
         )  # fmt: skip
 
     def _series(

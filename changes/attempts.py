@@ -48,6 +48,7 @@ def write(
     run: Run | None = None,
     results: Results | None = None,
     series: Series | None = None,
+    unread: Sequence[tuple[str, str]] = (),
     beside: Callable[[Attempt], None] = lambda attempt: None,
 ) -> Attempt | None:
     """Keep what came back and put it before a person; None when nothing is different.
@@ -58,6 +59,7 @@ def write(
         task: what this attempt was asked for.
         results: the agent's own account (`changes.results`); commentary only.
         series: its commits, where they are to be kept.
+        unread: what it left for a person that could not be read, each with why.
         beside: writes what belongs to the attempt, in the transaction that shows it to a person.
     Raises:
         Lost: the lease is somebody else's.
@@ -102,7 +104,7 @@ def write(
             **_counts(changed),
             commits=commits,
             commits_note=series.note if series is not None else "",
-            **_left_out(result, series),
+            **_left_out(result, series, unread),
             could_not_check=[*found.could_not_check, *_unlisted(result)],
             lines_scanned=found.lines_scanned,
         )
@@ -147,7 +149,9 @@ def _counts(changed: Sequence[ChangedPath]) -> dict[str, int]:
     }
 
 
-def _left_out(result: Result, series: Series | None) -> dict[str, Any]:
+def _left_out(
+    result: Result, series: Series | None, unread: Iterable[tuple[str, str]]
+) -> dict[str, Any]:
     refused = [*result.refused]
     if series is not None:
         told = {each.path for each in result.refused}
@@ -156,7 +160,12 @@ def _left_out(result: Result, series: Series | None) -> dict[str, Any]:
         "ignored_created": _listed(
             {"path": spelled(each.path), "files": each.files} for each in result.ignored_created
         ),
-        "refused": _listed({"path": spelled(each.path), "reason": each.reason} for each in refused),
+        "refused": _listed(
+            [
+                *({"path": path, "reason": reason} for path, reason in unread),
+                *({"path": spelled(each.path), "reason": each.reason} for each in refused),
+            ]
+        ),
     }
 
 

@@ -7,7 +7,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from changes import attempts, bundle, rules
+import pytest
+
+from changes import attempts, bundle, gate, landing, rules
 from changes.gate import Accepting
 from changes.models import Attempt, Change, Repository, TestRun
 from changes.store import Store
@@ -96,12 +98,12 @@ class Project:
         change.refresh_from_db()
         return change
 
-    def attempt(self, change: Change, files: dict[str, Any]) -> Attempt | None:
+    def attempt(self, change: Change, files: dict[str, Any], **more: Any) -> Attempt | None:
         provided = bundle.provide(self.path, self.base, directory=self.path.parent)
         self.store.take(provided.bundle, provided.base_commit, provided.shallow)
         tree = tree_of(self.store, {"README.md": "hello\n", **files})
         result = Result(tree, (), (), (), 0, 0)
-        return attempts.write(change, OWNER, self.base, result, task=change.task)
+        return attempts.write(change, OWNER, self.base, result, task=change.task, **more)
 
     def tested(self, change: Change, command: str, outcome: str = "passed") -> TestRun:
         attempt = change.attempt
@@ -109,6 +111,20 @@ class Project:
         code = 0 if outcome == "passed" else 1
         assert TestRun.objects.finish(row.pk, outcome, exit_code=code)
         return row
+
+
+def killed_after_landing(change: Change) -> str:
+    """Land it in a process that dies before it writes that down; returns the commit it made."""
+    real, made = landing.land, []
+
+    def killed(*words: Any, **how: Any) -> str:
+        made.append(real(*words, **how))
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(landing, "land", killed)
+        gate.land(change.uid)
+    return made[0]
 
 
 ANNA = ("Anna", "anna@example.org")

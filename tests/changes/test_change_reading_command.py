@@ -340,3 +340,19 @@ def test_the_figures_count_what_became_of_changes(sanduk):
     assert told["agents"]["scripted"] == {"changes": 2, "accepted": 0, "rejected": 1}
     assert told["review_s"] >= 0
     assert told["attempts"] == 2
+
+
+def test_what_could_not_be_read_of_the_agents_account_is_told_later_too(sanduk, project: Project):
+    change = make_change(project.repository)
+    assert Change.objects.claim(change.pk, "host:1:here", 30.0)
+    unread = [(".sanduk/results.json", "it is no JSON"), (f".sanduk/skills/{HOSTILE}", "no head")]
+    project.attempt(change, {"a.py": "y\n"}, unread=unread)
+
+    said = sanduk("show", change.uid)
+
+    assert "refused: .sanduk/results.json: it is no JSON" in said.out
+    assert "no head" in said.out
+    assert HOSTILE not in said.out
+    assert sanduk("show", change.uid, "--json").data["refused"][0] == {
+        "path": ".sanduk/results.json", "reason": "it is no JSON",
+    }  # fmt: skip

@@ -9,7 +9,16 @@ from changes.git import GitError
 from changes.models import Attempt, Change
 from runs.models import AuditEvent, Decision
 from runs.refusal import HostRefusal, Refusal
-from tests.changes.rows import LEASE_S, OWNER, SOMEBODY, make_change, run_git, state, yes
+from tests.changes.rows import (
+    LEASE_S,
+    OWNER,
+    SOMEBODY,
+    killed_after_landing,
+    make_change,
+    run_git,
+    state,
+    yes,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -30,25 +39,16 @@ def test_accepting_again_what_is_to_land_goes_on_with_it(project):
     assert AuditEvent.objects.filter(action="change.land").count() == 1
 
 
-def test_a_crash_after_the_branch_was_made_ends_in_the_same_commit(project, monkeypatch):
+def test_a_crash_after_the_branch_was_made_ends_in_the_same_commit(project):
     change = project.change()
     gate.accept(change.uid, SOMEBODY, yes())
-    real, made = landing.land, []
-
-    def crash(*words, **how):
-        made.append(real(*words, **how))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(landing, "land", crash)
-    with pytest.raises(KeyboardInterrupt):
-        gate.land(change.uid)
+    made = killed_after_landing(change)
     assert state(change) == "landing"
     with pytest.raises(Refusal, match="already accepted"):
         gate.reject(change.uid, SOMEBODY, reason="too late")
-    monkeypatch.setattr(landing, "land", real)
 
-    assert gate.land(change.uid).landed_commit == made[0]
-    assert run_git(project.path, "rev-parse", f"sanduk/{change.uid}") == made[0]
+    assert gate.land(change.uid).landed_commit == made
+    assert run_git(project.path, "rev-parse", f"sanduk/{change.uid}") == made
 
 
 @pytest.mark.parametrize("error", [GitError("no room"), HostRefusal("there is no git")])

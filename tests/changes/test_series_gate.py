@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from changes import bundle, clone, collecting, gate, landing, landing_plan, series, tree
+from changes import bundle, clone, collecting, gate, landing_plan, series, tree
 from changes.attempt import Attempting, Over
 from changes.models import Change
 from runs import clock
@@ -18,7 +18,7 @@ from runs.models import Decision
 from runs.refusal import Refusal
 from tests.changes.committed import kept
 from tests.changes.making import commit, person_git, write
-from tests.changes.rows import LEASE_S, OWNER, SOMEBODY, run_git, state, yes
+from tests.changes.rows import LEASE_S, OWNER, SOMEBODY, killed_after_landing, run_git, state, yes
 from tests.factories import make_run
 
 pytestmark = pytest.mark.django_db
@@ -175,21 +175,12 @@ def test_the_digest_tells_a_series_from_one_commit_of_the_same_tree(project):
     assert len({each.attempt.digest for each in (one, two, plain)}) == 3
 
 
-def test_a_series_that_landed_before_a_crash_is_found_again(project, monkeypatch):
+def test_a_series_that_landed_before_a_crash_is_found_again(project):
     change = kept(project, {"one": b"1\n"}, {"two": b"2\n"})
     gate.accept(change.uid, SOMEBODY, yes())
-    real, made = landing.land, []
+    made = killed_after_landing(change)
 
-    def crash(*words, **how):
-        made.append(real(*words, **how))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(landing, "land", crash)
-    with pytest.raises(KeyboardInterrupt):
-        gate.land(change.uid)
-    monkeypatch.setattr(landing, "land", real)
-
-    assert gate.land(change.uid).landed_commit == made[0]
+    assert gate.land(change.uid).landed_commit == made
     assert Decision.objects.count() == 1
 
 

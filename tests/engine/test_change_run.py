@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -106,9 +107,12 @@ def test_a_skill_is_given_to_later_runs_once_it_was_approved(changing):
     text = "---\\nname: house-style\\ndescription: how\\n---\\nSay hello.\\n"
     look = "cat ~/.agents/skills/*/SKILL.md > seen; touch ~/.agents/mine; ls -A >> seen; true"
     first = changing.make(
-        f"mkdir -p .sanduk/skills; printf '%b' '{text}' > .sanduk/skills/a.md; {look}"
+        "mkdir -p .sanduk/skills; cd .sanduk; echo plain > skills/b.md; echo '[' > results.json; cd ..; "
+        f"printf '%b' '{text}' > .sanduk/skills/a.md; {look}"
     )
     assert first["files"] == 1, first
+    refused = json.loads(changing.rows("changes_attempt")[0]["refused"])
+    assert [each["path"] for each in refused] == [".sanduk/results.json", ".sanduk/skills/b.md"]
     before = changing.make(look)
     assert changing.do("approve-skills")["approved"] == ["house-style"]
     after = changing.make(look)
