@@ -107,7 +107,7 @@ def test_a_skill_is_given_to_later_runs_once_it_was_approved(changing):
     text = "---\\nname: house-style\\ndescription: how\\n---\\nSay hello.\\n"
     look = "cat ~/.agents/skills/*/SKILL.md > seen; touch ~/.agents/mine; ls -A >> seen; true"
     first = changing.make(
-        "mkdir -p .sanduk/skills; cd .sanduk; echo a > skills/b.md; echo '[' > results.json; cd ..; "
+        "mkdir -p .sanduk/skills; echo a > .sanduk/skills/b.md; echo '[' > .sanduk/results.json; "
         f"printf '%b' '{text}' > .sanduk/skills/a.md; {look}"
     )
     assert first["files"] == 1, first
