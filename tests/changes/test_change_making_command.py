@@ -170,15 +170,19 @@ def test_detached_it_is_left_to_a_worker_or_to_a_process_of_its_own(
 
 
 def test_a_dry_run_tells_and_leaves_nothing(sanduk, project: Project):
+    (project.path / "notes").write_text("mine")
     said = sanduk("run", "--repo", str(project.path), *PI, "--task", "x", "--dry-run")
 
     assert said.code == 0
+    assert f"repository:  {project.path}\nbase:        {project.base[:12]}, 1 commit\n" in said.out
+    assert "left out:    1 untracked path (notes)\n" in said.out
     assert "agent:       pi" in said.out
     assert "workdir" not in said.out
     told = sanduk(
         "run", "--repo", str(project.path), *PI, "--task", "x", "--dry-run", "--json"
     ).data
-    assert told["agent"] == "pi"
+    assert (told["agent"], told["base"], told["history"]) == ("pi", project.base, 1)
+    assert told["left_out"] == ["1 untracked path (notes)"]
     assert not Change.objects.exists()
     assert not base.directory_of("x").parent.exists()
 

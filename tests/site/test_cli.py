@@ -173,6 +173,13 @@ def test_a_run_that_does_not_exist_is_named(sanduk, words):
     assert done.stderr == f"sanduk: there is no run '{words[1]}'; sanduk runs lists them\n"
 
 
+def test_an_id_that_is_no_runs_may_be_a_changes(sanduk):
+    done = sanduk("show", "3f2a9c")
+
+    assert done.returncode == 2
+    assert done.stderr.endswith("; a change is shown by sanduk change show 3f2a9c\n")
+
+
 # -- sanduk run --------------------------------------------------------------------------------
 
 DRY = ("run", "--agent", "pi", "--provider", "rehearsal", "--dry-run")

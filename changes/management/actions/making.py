@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import signal
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
 
-from changes import asking, batch, handover, making, usual
+from changes import asking, batch, bundle, handover, making, usual
 from changes.asking import Options
 from changes.management import as_data, telling
 from changes.management.acting import ChangeCommand, add_change, add_repository, here
@@ -65,7 +66,7 @@ class Run(ChangeCommand):
         asked = _with_task(options, "change run --repo PATH")
         wanted = options_of(asked, path)
         if options["dry_run"]:
-            return self._describe(wanted, as_json=options["json"])
+            return self._describe(path, wanted, as_json=options["json"])
         change = asking.ask(str(path), wanted.order.task, options=wanted, person=here())
         if options["detach"]:
             if not handover.give(change.uid):
@@ -76,16 +77,35 @@ class Run(ChangeCommand):
         done = making.make(change.uid, tell=_console(options))
         return told_end(self, done, options)
 
-    def _describe(self, wanted: Options, *, as_json: bool) -> int:
+    def _describe(self, path: Path, wanted: Options, *, as_json: bool) -> int:
         plan = asking.planned(wanted.order.task, wanted.order)
-        hidden = ("workdir", "workdir_is_made", "uid", "gid")  # a clone of our own
+        with tempfile.TemporaryDirectory() as scratch:
+            provided = bundle.provide(
+                path, wanted.base or None, wanted.history, directory=Path(scratch)
+            )
+        # the clone is our own, and whose it is comes out when it is made
+        hidden = ("workdir", "workdir_is_made", "uid", "gid", "runs as")
         if as_json:
             told = preview.as_json(plan)
-            self.print_json({name: value for name, value in told.items() if name not in hidden})
-        else:
-            for name, value in preview.lines(plan):
-                if name not in hidden:
-                    self.print(f"{name + ':':<12} {value}")
+            about: dict[str, Any] = {
+                "repository": str(provided.repository),
+                "base": provided.base_commit,
+                "history": wanted.history or 1,
+                "left_out": list(provided.left_out),
+            }
+            rest = {name: value for name, value in told.items() if name not in hidden}
+            self.print_json({**about, **rest})
+            return 0
+        commits = "1 commit" if (wanted.history or 1) == 1 else f"{wanted.history:,} commits deep"
+        lines = [
+            ("repository", visible(str(provided.repository))),
+            ("base", f"{provided.base_commit[:12]}, {commits}"),
+            *(("left out", visible(each)) for each in provided.left_out),
+            *preview.lines(plan),
+        ]
+        for name, value in lines:
+            if name not in hidden:
+                self.print(f"{name + ':':<12} {value}")
         return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -21,6 +22,7 @@ from runs.reconcile import reconcile, sweep
 from runs.refusal import Refusal
 
 PATIENCE_S = 40
+_ID = re.compile("[0-9a-f]{4,12}")
 
 
 class Command(SandukCommand):
@@ -112,7 +114,8 @@ def one_run(word: str) -> Run:
     """The run with this id, or the only one whose id begins so. Raises Refusal."""
     found = list(Run.objects.filter(uid__startswith=word)[:3]) if word.isalnum() else []
     if not found:
-        raise Refusal(f"there is no run {word!r}; sanduk runs lists them")
+        hint = f"; a change is shown by sanduk change show {word}" if _ID.fullmatch(word) else ""
+        raise Refusal(f"there is no run {word!r}; sanduk runs lists them{hint}")
     if len(found) > 1 and found[0].uid != word:
         raise Refusal(f"{word!r} begins the ids of several runs; give more letters")
     return found[0]
