@@ -298,6 +298,9 @@ def test_the_tasks_of_a_batch_come_from_flags_and_from_a_file(
     assert tasks == ["first", "second", "third"]
     assert len(said.out.splitlines()) == 3
     assert "3 tasks, 3 at a time" in said.err
+    one, two, three = Change.objects.order_by("pk")
+    for first, second in ((one, two), (one, three), (two, three)):
+        assert f"{first} conflicts with {second} in new.py: land one of them" in said.err
     listed = sanduk("list", "--batch", batch.uid, "--json").data
     assert {each["batch"] for each in listed} == {batch.uid}
     assert len(sanduk(*where, "--json").data) == 1

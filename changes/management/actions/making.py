@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from changes import asking, batch, bundle, handover, making, usual
+from changes import asking, batch, bundle, handover, making, reviewing, usual
 from changes.asking import Options
 from changes.management import as_data, telling
 from changes.management.acting import ChangeCommand, add_change, add_repository, here
@@ -209,7 +209,19 @@ class Batch(ChangeCommand):
         else:
             for each in done:
                 self.print(_one_line(each))
+        if not options["quiet"]:
+            self._tell_conflicts(done)
         return 0 if all(each.state in (State.REVIEW, State.UNCHANGED) for each in done) else 1
+
+    def _tell_conflicts(self, done: list[Change]) -> None:
+        conflicts, unchecked = reviewing.between(done)
+        for one, conflict in conflicts:
+            paths = ", ".join(reviewing.told(conflict.paths))
+            self.say(
+                f"{one} conflicts with {conflict.change} in {visible(paths)}: land one of them"
+            )
+        for sentence in unchecked:
+            self.say(f"not looked at for conflicts: {visible(sentence)}")
 
 
 def add_place(parser: CommandParser) -> None:
