@@ -141,7 +141,8 @@ def outcome_of(run: Run) -> tuple[str, str]:
     if run.outcome == Outcome.SUCCEEDED and code == 0:
         return TestRun.Outcome.PASSED, ""
     if run.outcome == Outcome.TIMED_OUT:
-        return TestRun.Outcome.TIMED_OUT, run.reason
+        # the time is of the rules, and no flag of a command
+        return TestRun.Outcome.TIMED_OUT, run.reason.replace("(--timeout)", "(test_timeout)")
     if run.outcome in (Outcome.FAILED, Outcome.OUT_OF_MEMORY) and code is not None:
         return TestRun.Outcome.FAILED, run.reason
     return TestRun.Outcome.NOT_RUN, run.reason or f"its run ended as {run.outcome}"

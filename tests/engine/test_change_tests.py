@@ -111,6 +111,7 @@ def test_one_that_never_ends_is_timed_out_with_all_it_started(project: Project):
     row = outcome_of(project.change(), "trap '' TERM; echo begun; sleep 1000 & while :; do :; done")
 
     assert row.outcome == "timed_out"
+    assert row.reason.endswith("(test_timeout)"), row.reason
     assert "begun" in row.output
     assert containers() == []
 
