@@ -21,6 +21,7 @@ from changes import (
     base,
     budgets,
     clone,
+    interruption,
     place,
     repository_image,
     results,
@@ -121,7 +122,8 @@ class Attempting:
         kept, names = self._skills(directory / "skills")
         run = self._executed(provided.base_commit, Ground(work, skills=kept), names)
         self._check_ended(run)
-        self._take(work, provided.base_commit, run)
+        with interruption.put_off():
+            self._take(work, provided.base_commit, run)
 
     def _commits_before(self) -> list[tuple[str, str]]:
         """The agent's commits that a revision goes on from; what it had not committed is none."""

@@ -123,11 +123,28 @@ def _killed_at(name: str) -> None:
     setattr(module, attribute, killed)
 
 
+def _signalled_at(name: str, often: int) -> None:
+    """Have this process told to stop where it enters a function, and go on."""
+    if not name:
+        return
+    module_name, _, attribute = name.rpartition(".")
+    module = importlib.import_module(module_name)
+    real = getattr(module, attribute)
+
+    def told(*words: Any, **named: Any) -> Any:
+        for _ in range(often):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return real(*words, **named)
+
+    setattr(module, attribute, told)
+
+
 def _main(what: str, words: list[str]) -> None:
     import django
 
     django.setup()
     _killed_at(os.environ.get("KILL_AT", ""))
+    _signalled_at(os.environ.get("STOP_AT", ""), int(os.environ.get("STOP_OFTEN", "1")))
     from changes import asking, batch, deciding, gate, handover, making, pending, skills
     from changes.models import Change, Skill
     from runs.console import Terminal

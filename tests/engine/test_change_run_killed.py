@@ -100,6 +100,24 @@ def test_a_signal_during_the_run_ends_it_promptly(changing, number):
     changing.made.nothing_left(within_s=5)
 
 
+@pytest.mark.parametrize(("often", "state"), [("1", "review"), ("2", "failed")])
+@pytest.mark.parametrize(
+    "step", ["changes.results.take", "changes.tree.read", "changes.attempts.write"]
+)
+def test_what_was_made_is_read_to_its_end_unless_it_is_told_twice_to_stop(
+    changing, step, often, state
+):
+    process = changing.begin("echo x > x", STOP_AT=step, STOP_OFTEN=often)
+    _, err = process.communicate(timeout=120)
+
+    assert process.returncode == 128 + signal.SIGTERM
+    assert err.count(b"once more drops it") == 1
+    assert changing.row["state"] == state
+    assert len(changing.rows("changes_attempt")) == (1 if state == "review" else 0)
+    assert changing.clones() == []
+    changing.made.nothing_left(within_s=5)
+
+
 def test_a_session_whose_terminal_goes_away_still_comes_to_the_gate(changing):
     docker = changing.made
     going = docker.start(
