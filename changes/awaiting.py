@@ -55,8 +55,9 @@ def judged(found: Any, user: Any) -> Any:
     `needs_second`: a flag asks for another person than the author; `is_decided`: they decided
     on exactly this; `is_theirs`: they asked for it, or for a revision of it.
     """
-    change = Concat(Value("change:"), F("uid"))
-    round_ = Concat(change, Value("/"), Cast(F("round"), TextField()))
+    text = TextField()
+    change = Concat(Value("change:"), F("uid"), output_field=text)
+    round_ = Concat(change, Value("/"), Cast("round", text), output_field=text)
     accounts = TerminalAccount.objects.filter(user=user)
     second = RiskFlag.objects.filter(attempt=OuterRef("attempt"), needs_second_person=True)
     given = Decision.objects.filter(actor=user, digest=OuterRef("attempt__digest"))
@@ -65,7 +66,7 @@ def judged(found: Any, user: Any) -> Any:
     )
     return found.annotate(
         named=change,
-        subject=Case(When(round__gt=1, then=round_), default=change, output_field=TextField()),
+        subject=Case(When(round__gt=1, then=round_), default=change, output_field=text),
     ).annotate(
         needs_second=Exists(second),
         is_decided=Exists(given.filter(subject=OuterRef("subject"))),

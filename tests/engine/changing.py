@@ -31,9 +31,10 @@ class Changing:
 
     made: Installation
     files: dict[str | bytes, bytes] = field(default_factory=dict)
+    there: Path | None = None  # one that is there already
 
     def __post_init__(self) -> None:
-        self.path = repository(self.made.ground / "project", self.files)
+        self.path = self.there or repository(self.made.ground / "project", self.files)
         self.before = self.host()
 
     def start(self, what: str, *words: str, **env: str) -> subprocess.Popen[bytes]:
@@ -139,6 +140,31 @@ def _signalled_at(name: str, often: int) -> None:
     setattr(module, attribute, told)
 
 
+def _accepted_on_the_site(uid: str, typed: str) -> dict[str, Any]:
+    """As a person does it there: the page is read, and its form is sent with what stands in it."""
+    import re
+
+    from django.contrib.auth import get_user_model
+    from django.test import Client
+    from django.urls import reverse
+
+    from sanduk_site import roles
+
+    user = get_user_model().objects.create_user(
+        "anna", email="anna@example.org", first_name="Anna", last_name="Person"
+    )
+    roles.give(user, ["approver"], is_new=True)
+    client = Client(SERVER_NAME="127.0.0.1")
+    client.force_login(user)
+    page = client.get(reverse("change", args=[uid]))
+    digest = re.search(r'name="digest" value="([0-9a-f]{64})"', page.content.decode())
+    assert digest is not None, page.content.decode()[-3000:]
+    form = {"verdict": "accept", "digest": digest[1], "reason": typed, "typed_by": user.pk}
+    answer = client.post(reverse("change-decide", args=[uid]), form, follow=True)
+    said = re.search(r'<ul class="messagelist">(.*?)</ul>', answer.content.decode(), re.S)
+    return {"status": answer.status_code, "said": said and re.sub(r"<[^>]*>", "", said[1]).strip()}
+
+
 def _main(what: str, words: list[str]) -> None:
     import django
 
@@ -185,6 +211,8 @@ def _main(what: str, words: list[str]) -> None:
     elif what == "accept":
         yes = gate.Accepting(committer=("Anna", "anna@example.org"), reason=words[1])
         said = told(deciding.accept(words[0], person, yes))
+    elif what == "accept-on-site":
+        said = _accepted_on_the_site(words[0], words[1])
     elif what == "give":
         said = {"given": handover.give(words[0])}
     elif what == "give-revision":
