@@ -161,7 +161,9 @@ def test_a_removed_kit_need_not_be_there(write: Write) -> None:
 def test_a_missing_kit_is_named_with_its_place(write: Write) -> None:
     path = write("x", kits=[{"name": "nowhere", "sha256": SHA}])
     said = refusal(path)
-    assert said.startswith(f"{path}: $.kits[0]: kit nowhere: there is none; known are browser, docs, ")
+    assert said.startswith(
+        f"{path}: $.kits[0]: kit nowhere: there is none; known are browser, docs, "
+    )
 
 
 def test_k4_a_kit_removed_on_one_side_of_a_diamond_stays_removed(
