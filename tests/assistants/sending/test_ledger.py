@@ -325,7 +325,7 @@ def test_kill_9_in_the_middle_of_sending_is_unknown_and_never_sent_twice(tmp_pat
     assistant = make_assistant()
     early = f"echo x >> {tmp_path}/got; " if step == "after" else ""
     slow = shell("slow", f"{early}touch {tmp_path}/begun; sleep 60", assistant)
-    log_to(tmp_path / "log", assistant)
+    log = log_to(tmp_path / "log", assistant)
     item = make_item(assistant)
     env = {**os.environ, "DATABASE_URL": database_url(), "SANDUK_HOME": str(tmp_path / "state")}
     process = subprocess.Popen(
@@ -334,7 +334,8 @@ def test_kill_9_in_the_middle_of_sending_is_unknown_and_never_sent_twice(tmp_pat
     )
     try:
         deadline = time.monotonic() + 60
-        while not (tmp_path / "begun").exists() or not bodies(tmp_path / "log"):
+        settled = Delivery.objects.filter(destination=log, state=Delivery.State.SENT)
+        while not (tmp_path / "begun").exists() or not settled.exists():
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.05)
