@@ -29,6 +29,7 @@ SAME = [
     "assistants/test_ticking.py",
     "assistants/test_transitions.py",
     "changes/test_artifacts.py",
+    "changes/test_awaiting.py",
     "changes/test_gate.py",
     "changes/test_gate_landing.py",
     "changes/test_making_batch.py",
